@@ -1,0 +1,3 @@
+"""Hermes: a chat-agent gateway that keeps what it promises."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Turns: ask, act, recover."""

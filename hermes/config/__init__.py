@@ -1,0 +1,1 @@
+"""Configuration: the only reader of files and environment."""

@@ -1,0 +1,1 @@
+"""Words: frozen types, Protocols and errors. Imports nothing but the standard library's pure parts."""

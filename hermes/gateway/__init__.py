@@ -1,0 +1,1 @@
+"""From an update to a turn and from a reply to a receipt."""

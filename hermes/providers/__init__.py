@@ -1,0 +1,1 @@
+"""Provider adapters, one package each."""

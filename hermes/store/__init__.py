@@ -1,0 +1,1 @@
+"""The one file state.db; all SQL is here."""
