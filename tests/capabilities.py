@@ -31,7 +31,9 @@ def _search_path() -> str:
 
 def chromium() -> str | None:
     """Path of Debian's browser, or None."""
-    return shutil.which("chromium", path=_search_path()) or shutil.which("chromium-browser", path=_search_path())
+    return shutil.which("chromium", path=_search_path()) or shutil.which(
+        "chromium-browser", path=_search_path()
+    )
 
 
 def dockerd() -> str | None:
@@ -55,7 +57,10 @@ def need_root() -> str | None:
     if os.geteuid() != 0:
         return "needs root (mounts and namespaces)"
     trial = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /mnt"]
-    if _first_missing("unshare", "mount") or subprocess.run(trial, capture_output=True, check=False).returncode:
+    if (
+        _first_missing("unshare", "mount")
+        or subprocess.run(trial, capture_output=True, check=False).returncode
+    ):
         return "needs to be allowed to mount (this root may not)"
     return None
 

@@ -31,7 +31,9 @@ settings.register_profile("long", max_examples=2000, **_COMMON)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="run the full crash, soak and property lanes as well")
+    parser.addoption(
+        "--long", action="store_true", help="run the full crash, soak and property lanes as well"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -66,7 +68,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _rank(item: pytest.Item) -> int:
-    return max((_ORDER.index(mark.name) + 1 for mark in item.iter_markers() if mark.name in _ORDER), default=0)
+    return max(
+        (_ORDER.index(mark.name) + 1 for mark in item.iter_markers() if mark.name in _ORDER), default=0
+    )
 
 
 @pytest.fixture
