@@ -35,13 +35,10 @@ def _passes_on(node: ast.ExceptHandler) -> bool:
     last = node.body[-1]
     if isinstance(last, ast.Raise):
         return last.exc is None
-    handed = last.value if isinstance(last, ast.Expr) else None
-    if not isinstance(handed, ast.Call) or not node.name:
-        return False
-    given = {
-        child.id for argument in handed.args for child in ast.walk(argument) if isinstance(child, ast.Name)
-    }
-    return node.name in given and "set_exception" in ast.dump(handed)
+    if isinstance(last, ast.Return | ast.Expr) and last.value is not None and node.name:
+        handed = isinstance(last, ast.Return) or "set_exception" in ast.dump(last.value)
+        return handed and node.name in {name.id for name in ast.walk(last.value) if isinstance(name, ast.Name)}
+    return False
 
 
 def _matches(module: Module, patterns: tuple[str, ...]) -> bool:
