@@ -215,9 +215,18 @@ class Turns(Protocol):
         """The session's open question, if any."""
 
     async def answer_question(
-        self, question: QuestionId, answer: str, by: Sequence[InboxId], now: float
+        self, question: QuestionId, answer: str, by: Sequence[InboxId], now: float, *, expired: bool = False
     ) -> bool:
         """Resolves it: the tool result is written, the turn may be claimed again, rows are done."""
+
+    async def sessions_with_questions(self) -> set[SessionId]:
+        """Sessions that wait for an answer."""
+
+    async def end_suspended(self, session: SessionId, now: float) -> int:
+        """/stop on a suspended turn: its question closes and its lane ends it."""
+
+    async def cut_history(self, session: SessionId, keep_from_seq: int) -> None:
+        """What is older is no longer sent to a model; it stays stored and searchable."""
 
     async def expired_questions(self, now: float) -> list[Question]:
         """Open questions past their bound."""
@@ -256,14 +265,17 @@ class Outbox(Protocol):
     async def open_draft(self, turn: TurnId, epoch: int, address: Address, now: float) -> Draft:
         """A ``drafting`` row, before its first byte. Raises LostFence."""
 
+    async def discard_draft(self, seq: int, now: float) -> None:
+        """The draft's first send was certainly not made: no trace of it is needed."""
+
     async def draft_receipt(self, seq: int, receipt: str, now: float) -> None:
         """Stored before the first edit."""
 
     async def dead_letters(self) -> list[OutboxRow]:
         """Failed and held rows."""
 
-    async def retry(self, delivery: DeliveryId, now: float) -> int:
-        """failed/held → pending, attempts and age anew. Returns how many parts."""
+    async def retry(self, delivery: DeliveryId, now: float) -> list[OutboxRow]:
+        """failed/held → pending, attempts and age anew. Returns the parts to send."""
 
     async def drop(self, delivery: DeliveryId, now: float) -> int:
         """failed/held → withdrawn. Returns how many parts."""
@@ -292,6 +304,9 @@ class Sessions(Protocol):
 
     async def deliveries(self, platform: str, chat_id: str, after_seq: int, limit: int) -> list[OutboxRow]:
         """Delivered parts of a chat by sequence (R21)."""
+
+    async def said(self, platform: str, chat_id: str, after_id: int, limit: int) -> list[InboxRow]:
+        """Accepted rows of a chat by id, whatever became of them."""
 
     async def figures(self) -> StoreFigures:
         """Counts and ages for health and metrics."""
@@ -334,6 +349,17 @@ class TurnInput:
     event: Event
 
 
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """How a turn that did not end itself is to be ended by its lane."""
+
+    cause: TurnCause | None
+    sentence: str
+    outcome: Outcome
+    reason: str
+    active_seconds: float
+
+
 class TurnRunner(Protocol):
     """Runs one claimed turn to its end; T2 is its last act."""
 
@@ -342,10 +368,8 @@ class TurnRunner(Protocol):
     ) -> list[OutboxRow]:
         """Returns the reply's outbox rows. Raises LostFence; CancelledError leaves the end to the lane."""
 
-    async def end(
-        self, claim: Claim, cause: TurnCause, active_seconds: float
-    ) -> list[OutboxRow]:
-        """Writes the end of a cancelled turn according to its cause (R14)."""
+    async def end(self, claim: Claim, end: TurnEnd) -> list[OutboxRow]:
+        """Writes the end of a turn that did not end itself: stopped, released, failed, parked (R14)."""
 
 
 class ToolRun(Protocol):

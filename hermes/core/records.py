@@ -164,6 +164,16 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
+class StartedTool:
+    """A tool call that was started and has no result: what became of it is unknown (promise 7)."""
+
+    call_id: str
+    intent_id: IntentId
+    name: str
+    effect: ToolEffect
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """A turn to run or to go on with. ``history`` is the live transcript up to now, oldest first.
 
@@ -183,6 +193,8 @@ class Claim:
     active_seconds: float
     draft: Draft | None = None
     parked: bool = False  # the blame rule (R15): do not run it, tell the person
+    started: tuple[StartedTool, ...] = ()
+    suspect: bool = False  # crashed with a local step open, twice or more: run it alone (R15)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,248 @@
+"""One writer thread that batches whole transactions under one fsync (R23), and read connections.
+
+A transaction is ONE synchronous function ``fn(conn)``; the loop hands it over, waits shielded and
+re-raises a cancellation only afterwards, so a cancelled task never leaves half a transaction:
+
+    await db.write(fn) ─┐
+    await db.write(fn) ─┼─► batch: BEGIN IMMEDIATE · SAVEPOINT fn · SAVEPOINT fn · COMMIT (one fsync)
+    await db.write(fn) ─┘        └ while it runs, the next batch gathers
+
+aiosqlite owns connection and thread; ``Connection._execute`` is the one private name used (ADR 0002).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import aiosqlite
+
+from hermes.core.errors import LostOwnership, StoreUnavailable
+from hermes.runtime.supervisor import Supervisor
+from hermes.store import schema
+
+T = TypeVar("T")
+Transaction = Callable[[sqlite3.Connection], T]
+
+
+class Database(Protocol):
+    """Runs transactions; the thread or the caller's own stack, as the lane needs (R28)."""
+
+    @property
+    def generation(self) -> int:
+        """The owner's generation this process holds; 0 before ``take_ownership``."""
+
+    async def write(self, fn: Transaction[T]) -> T:
+        """``fn`` is committed and on disk when this returns. Raises what ``fn`` raised, or StoreUnavailable."""
+
+    async def read(self, fn: Transaction[T]) -> T:
+        """``fn`` on a connection that cannot write."""
+
+    async def aclose(self) -> None:
+        """Waits for what was submitted, then closes."""
+
+
+def open_connection(path: Path | str) -> sqlite3.Connection:
+    """A writing connection in manual-commit mode, migrated. Raises ForeignHome, StoreUnavailable."""
+    try:
+        conn = sqlite3.connect(path, isolation_level=None, cached_statements=512)
+    except sqlite3.Error as error:
+        raise StoreUnavailable(f"state.db cannot be opened: {error}") from error
+    try:
+        schema.prepare(conn)
+    except sqlite3.DatabaseError as error:
+        conn.close()
+        raise StoreUnavailable(f"state.db cannot be used: {error}; restore the last good backup") from error
+    except BaseException:
+        conn.close()
+        raise
+    return conn
+
+
+def open_reader(path: Path | str) -> sqlite3.Connection:
+    """A connection that cannot write."""
+    conn = sqlite3.connect(path, isolation_level=None, cached_statements=128)
+    conn.execute("PRAGMA query_only=ON")
+    return conn
+
+
+def run_batch(
+    conn: sqlite3.Connection, batch: list[Transaction[Any]], generation: int
+) -> list[tuple[Any, BaseException | None]]:
+    """All of ``batch`` in one commit, each in its own savepoint: one that raises undoes only itself.
+
+    Raises LostOwnership when another process took the file over, sqlite3.Error when nothing was written.
+    """
+    conn.execute("BEGIN IMMEDIATE")
+    try:
+        if generation:
+            held = conn.execute("SELECT generation FROM owner").fetchone()[0]
+            if held != generation:
+                raise LostOwnership(f"state.db is owned by generation {held}, this process has {generation}")
+        outcomes = [_run_one(conn, fn) for fn in batch]
+        conn.execute("COMMIT")
+    except BaseException:
+        if conn.in_transaction:
+            conn.execute("ROLLBACK")
+        raise
+    return outcomes
+
+
+def _run_one(conn: sqlite3.Connection, fn: Transaction[Any]) -> tuple[Any, BaseException | None]:
+    conn.execute("SAVEPOINT one")
+    try:
+        result = fn(conn)
+    except sqlite3.OperationalError:
+        raise  # the disk refused: the whole batch is undone and each caller is told
+    except BaseException as error:
+        conn.execute("ROLLBACK TO one")
+        conn.execute("RELEASE one")
+        return None, error
+    conn.execute("RELEASE one")
+    return result, None
+
+
+class ThreadedDatabase:
+    """The daemon's database: aiosqlite's threads, batched commits."""
+
+    def __init__(self, path: Path, supervisor: Supervisor, *, readers: int = 1) -> None:
+        self._path = path
+        self._supervisor = supervisor
+        self._reader_count = readers
+        self._readers: list[aiosqlite.Connection] = []
+        self._queue: list[tuple[Transaction[Any], asyncio.Future[Any]]] = []
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._writer: aiosqlite.Connection | None = None
+        self._pump: asyncio.Task[None] | None = None
+        self._closing = False
+        self._next_reader = 0
+        self.generation = 0
+        self.commits = 0
+        self.transactions = 0
+        self.on_failure: Callable[[BaseException], None] | None = None
+
+    async def open(self) -> None:
+        """Opens and migrates. Raises ForeignHome or StoreUnavailable; nothing is left open then."""
+        path = self._path
+        self._writer = await aiosqlite.Connection(lambda: open_connection(path), iter_chunk_size=64)
+        try:
+            for _ in range(self._reader_count):
+                self._readers.append(await aiosqlite.Connection(lambda: open_reader(path), iter_chunk_size=64))
+        except BaseException:
+            await self.aclose()
+            raise
+        self._pump = self._supervisor.spawn(self._run(), "store.writer")
+
+    async def write(self, fn: Transaction[T]) -> T:
+        if self._closing or self._writer is None:
+            raise StoreUnavailable("the store is closed")
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._queue.append((fn, future))
+        self._idle.clear()
+        self._wake.set()
+        return await _shielded(future)
+
+    async def read(self, fn: Transaction[T]) -> T:
+        if not self._readers:
+            raise StoreUnavailable("the store is closed")
+        reader = self._readers[self._next_reader]
+        self._next_reader = (self._next_reader + 1) % len(self._readers)
+        try:
+            return await _run_on(reader, fn)
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"state.db cannot be read: {error}") from error
+
+    async def aclose(self) -> None:
+        self._closing = True
+        if self._pump is not None:
+            await self._idle.wait()
+            self._pump.cancel()
+            await asyncio.wait([self._pump])
+            self._pump = None
+        for connection in (*self._readers, self._writer):
+            if connection is not None:
+                await connection.close()
+        self._readers.clear()
+        self._writer = None
+
+    async def _run(self) -> None:
+        assert self._writer is not None
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._queue:
+                batch, self._queue = self._queue, []
+                await self._commit(self._writer, batch)
+            self._idle.set()
+
+    async def _commit(
+        self, writer: aiosqlite.Connection, batch: list[tuple[Transaction[Any], asyncio.Future[Any]]]
+    ) -> None:
+        functions = [fn for fn, _ in batch]
+        try:
+            outcomes = await _run_on(writer, lambda conn: run_batch(conn, functions, self.generation))
+        except (sqlite3.Error, LostOwnership) as error:
+            failure = error if isinstance(error, LostOwnership) else StoreUnavailable(f"state.db: {error}")
+            for _, future in batch:
+                _resolve(future, None, failure)
+            if self.on_failure is not None:
+                self.on_failure(failure)
+            return
+        self.commits += 1
+        self.transactions += len(batch)
+        for (_, future), (result, raised) in zip(batch, outcomes, strict=True):
+            _resolve(future, result, raised)
+
+
+async def _shielded(future: asyncio.Future[T]) -> T:
+    """Waits for a submitted transaction whatever happens to the waiter; cancellation comes afterwards (R23)."""
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        if not future.done():
+            await asyncio.wait([future])
+        if not future.cancelled():
+            future.exception()  # seen: the waiter is going away
+        raise
+
+
+def _resolve(future: asyncio.Future[Any], result: Any, raised: BaseException | None) -> None:
+    if future.done():
+        return
+    if raised is not None:
+        future.set_exception(raised)
+    else:
+        future.set_result(result)
+
+
+def _run_on(connection: aiosqlite.Connection, fn: Transaction[T]) -> Awaitable[T]:
+    execute: Callable[..., Awaitable[T]] = connection._execute
+    return execute(lambda: fn(connection._conn))
+
+
+class InlineDatabase:
+    """The simulation's database: one in-memory file, no threads, survives a simulated restart (R28)."""
+
+    def __init__(self, conn: sqlite3.Connection | None = None) -> None:
+        self.conn = conn if conn is not None else open_connection(":memory:")
+        self.generation = 0
+        self.fail_with: sqlite3.Error | None = None
+
+    async def write(self, fn: Transaction[T]) -> T:
+        if self.fail_with is not None:
+            raise StoreUnavailable(f"state.db: {self.fail_with}")
+        [(result, raised)] = run_batch(self.conn, [fn], self.generation)
+        if raised is not None:
+            raise raised
+        return result  # type: ignore[no-any-return]  # run_batch is generic over its callers
+
+    async def read(self, fn: Transaction[T]) -> T:
+        return fn(self.conn)
+
+    async def aclose(self) -> None:
+        """The file survives: a simulated restart opens it again."""

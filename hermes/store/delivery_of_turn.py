@@ -1,0 +1,61 @@
+"""A turn's reply becomes outbox rows; a streamed draft becomes part 0 of it, never a second message (R17)."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from hermes.core.delivery import Operation
+from hermes.core.records import NewDelivery, OutboxRow, TurnFinish
+from hermes.store.rows import OUTBOX_COLUMNS, insert_delivery, outbox_row
+
+
+def insert_replies(conn: sqlite3.Connection, finish: TurnFinish, now: float, owner: int) -> list[OutboxRow]:
+    """The reply parts of T2. The first reply takes over the turn's draft, if there is one.
+
+    Unsent notices of the turn's session are dropped together with it (R20).
+    """
+    rows: list[OutboxRow] = []
+    draft = conn.execute(
+        "SELECT seq, delivery_id, receipt FROM outbox WHERE turn_id=? AND state='drafting' LIMIT 1",
+        (finish.turn_id,),
+    ).fetchone()
+    if draft is not None and not finish.replies:
+        conn.execute("UPDATE outbox SET state='withdrawn', done_at=? WHERE seq=?", (now, draft[0]))
+    for number, reply in enumerate(finish.replies):
+        if number == 0 and draft is not None:
+            rows += _adopt_draft(conn, draft, reply, finish, now, owner)
+        else:
+            rows += insert_delivery(
+                conn, reply, now, turn_id=finish.turn_id, epoch=finish.epoch, generation=owner
+            )
+    return rows
+
+
+def _adopt_draft(
+    conn: sqlite3.Connection, draft: tuple[int, int, str | None], reply: NewDelivery, finish: TurnFinish,
+    now: float, owner: int,
+) -> list[OutboxRow]:  # fmt: skip
+    """Part 0 is the draft's own row: an edit where its first send has a receipt, else a marked create."""
+    seq, delivery_id, receipt = draft
+    operation = Operation.EDIT if receipt is not None else Operation.CREATE
+    conn.execute(
+        "UPDATE outbox SET state='pending', payload=?, operation=?, mark=?, session_id=?, claim_generation=? WHERE seq=?",
+        (reply.parts[0].payload, operation.value, int(receipt is None), reply.session_id, owner, seq),
+    )
+    first = outbox_row(conn.execute(f"SELECT {OUTBOX_COLUMNS} FROM outbox WHERE seq=?", (seq,)).fetchone())
+    rest = NewDelivery(
+        reply.address, reply.parts[1:], reply.priority, reply.expires_at, reply.delivered_at_commit, reply.session_id
+    )
+    rows = insert_delivery(conn, rest, now, turn_id=finish.turn_id, epoch=finish.epoch, generation=owner)
+    for row in rows:
+        conn.execute(
+            "UPDATE outbox SET delivery_id=?, part=part+1, reply_to=NULL, nonce=? WHERE seq=?",
+            (delivery_id, f"{delivery_id:x}-{row.part + 1:x}", row.seq),
+        )
+    refreshed = [
+        outbox_row(r)
+        for r in conn.execute(
+            f"SELECT {OUTBOX_COLUMNS} FROM outbox WHERE delivery_id=? AND part>0 ORDER BY part", (delivery_id,)
+        )
+    ]
+    return [first, *refreshed]

@@ -1,0 +1,114 @@
+"""One owner of one home (R32): the lock, the generation, and what an unclean end left behind (R15)."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes.core.errors import HomeInUse
+from hermes.store.database import Database
+
+PARK_AFTER_CRASHES = 3
+
+
+class HomeLock:
+    """An exclusive lock on ``HERMES_HOME/gateway.lock``; never on state.db, whose locks SQLite owns."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "gateway.lock"
+        self._fd: int | None = None
+
+    def acquire(self) -> None:
+        """Raises HomeInUse, naming the process that holds it."""
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(fd, 64, 0).decode("ascii", "replace").strip() or "unknown"
+            os.close(fd)
+            raise HomeInUse(
+                f"another gateway (pid {holder}) already serves {self._path.parent}: stop it first, "
+                "or set HERMES_HOME to another directory"
+            ) from None
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        self._fd = fd
+
+    def release(self) -> None:
+        """Idempotent."""
+        if self._fd is not None:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, 0)
+            os.close(self._fd)
+            self._fd = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """What taking the home over found."""
+
+    generation: int
+    clean: bool
+    unclean_starts: int
+    suspects: int
+    parked: int
+
+
+async def take_ownership(db: Database, now: float) -> Ownership:
+    """Raises the generation and, after an unclean end, counts the turns that may have caused it."""
+
+    def take(conn: sqlite3.Connection) -> Ownership:
+        generation, clean, unclean = conn.execute(
+            "SELECT generation, clean_end, unclean_starts FROM owner"
+        ).fetchone()
+        suspects = parked = 0
+        if clean:
+            unclean = 0
+        else:
+            unclean += 1
+            suspects, parked = _blame(conn)
+        conn.execute(
+            "UPDATE owner SET generation=?, pid=?, host=?, started_at=?, clean_end=0, unclean_starts=?",
+            (generation + 1, os.getpid(), socket.gethostname(), now, unclean),
+        )
+        return Ownership(generation + 1, bool(clean), unclean, suspects, parked)
+
+    return await db.write(take)
+
+
+def _blame(conn: sqlite3.Connection) -> tuple[int, int]:
+    """R15: suspects are running turns with a local step open; only one that ran alone is parked."""
+    suspects = [
+        r[0]
+        for r in conn.execute(
+            "SELECT t.id FROM turns t WHERE t.state='running' AND EXISTS (SELECT 1 FROM journal j "
+            "WHERE j.turn_id=t.id AND j.kind='tool' AND j.open=1) AND coalesce((SELECT j.kind FROM journal j "
+            "WHERE j.turn_id=t.id ORDER BY j.id DESC LIMIT 1), '')<>'released'"
+        )
+    ]
+    parked = 0
+    for turn in suspects:
+        conn.execute("UPDATE turns SET crashes=crashes+1 WHERE id=?", (turn,))
+        parked += conn.execute(
+            "UPDATE turns SET parked=1 WHERE id=? AND alone=1 AND crashes>=?", (turn, PARK_AFTER_CRASHES)
+        ).rowcount
+    return len(suspects), parked
+
+
+async def note_clean_end(db: Database) -> None:
+    """The last write of an orderly shutdown."""
+    await db.write(lambda conn: conn.execute("UPDATE owner SET clean_end=1"))
+
+
+def prepare_home(home: Path) -> None:
+    """The home and its directories, private to their owner."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(OSError):
+        home.chmod(0o700)
+    for name in ("memories", "skills", "media", "spill", "logs", "backups"):
+        (home / name).mkdir(mode=0o700, exist_ok=True)

@@ -1,0 +1,391 @@
+"""Turns: claim, steps, T2, stop, resume. Every write is conditional on the turn's fence (R10)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from hermes.core.errors import LostFence
+from hermes.core.events import Address
+from hermes.core.ids import DeliveryId, InboxId, IntentId, SessionId, TurnId
+from hermes.core.principals import PrincipalId
+from hermes.core.records import (
+    Claim,
+    Draft,
+    InboxRow,
+    Outcome,
+    OutboxRow,
+    StartedTool,
+    StepIntent,
+    StepResult,
+    Stopped,
+    ToolEffect,
+    ToolIntent,
+    ToolOutcome,
+    TurnFinish,
+)
+from hermes.core.transcript import Item, ToolResultItem, UserItem, dump_item, searchable_text
+from hermes.store import delivery_of_turn
+from hermes.store.database import Database
+from hermes.store.rows import INBOX_COLUMNS, inbox_row
+
+
+class SqliteTurns:
+    """Implements the turn half of ``ports.Turns``; ``questions.SqliteQuestions`` the other."""
+
+    def __init__(self, db: Database, *, input_limit: int = 50, input_chars: int = 200_000) -> None:
+        self._db = db
+        self._input_limit = input_limit
+        self._input_chars = input_chars
+
+    async def claim(
+        self, session: SessionId, now: float, allowed: Callable[[InboxRow], bool]
+    ) -> Claim | None:
+        generation = self._db.generation
+
+        def claim(conn: sqlite3.Connection) -> Claim | None:
+            open_turn = conn.execute(
+                "SELECT id, state, epoch, principal_id, platform, account, chat_id, thread_id, reply_to, step, "
+                "active_seconds, parked, crashes FROM turns WHERE session_id=? AND state<>'done' LIMIT 1",
+                (session,),
+            ).fetchone()
+            if open_turn is not None:
+                return _resume(conn, session, open_turn, generation)
+            rows = self._pick(conn, session, now, allowed)
+            return _begin(conn, session, rows, generation, now) if rows else None
+
+        return await self._db.write(claim)
+
+    def _pick(
+        self, conn: sqlite3.Connection, session: SessionId, now: float, allowed: Callable[[InboxRow], bool]
+    ) -> list[InboxRow]:
+        found = conn.execute(
+            f"SELECT {INBOX_COLUMNS} FROM inbox WHERE session_id=? AND state='new' AND not_before<=? "
+            "ORDER BY id LIMIT ?",
+            (session, now, self._input_limit),
+        ).fetchall()
+        rows: list[InboxRow] = []
+        chars = 0
+        for row in map(inbox_row, found):
+            if not allowed(row):
+                conn.execute(
+                    "UPDATE inbox SET state='done', outcome=?, outcome_reason='access', done_at=? WHERE id=?",
+                    (Outcome.IGNORED.value, now, row.id),
+                )
+                continue
+            chars += len(row.update.raw)
+            if rows and chars > self._input_chars:
+                break
+            rows.append(row)
+        return rows
+
+    async def begin_step(self, intent: StepIntent, now: float) -> None:
+        def begin(conn: sqlite3.Connection) -> None:
+            session, principal, generation = _fence(conn, intent.turn_id, intent.epoch)
+            conn.execute("UPDATE turns SET step=? WHERE id=?", (intent.step, intent.turn_id))
+            for entry in intent.inputs:
+                _append(conn, intent.turn_id, session, principal, generation, intent.step, entry.item, now)
+                conn.executemany(
+                    "INSERT OR IGNORE INTO turn_inputs VALUES (?,?,?)",
+                    [(intent.turn_id, row, intent.step) for row in entry.inbox_ids],
+                )
+            conn.execute(
+                "INSERT INTO journal(turn_id, epoch, step, kind, name, open, at) VALUES (?,?,?,'model',?,1,?)",
+                (intent.turn_id, intent.epoch, intent.step, f"{intent.provider}/{intent.model}", now),
+            )
+            # a reservation a crash left open was charged in full when the turn was resumed (R16)
+            conn.execute(
+                "INSERT INTO ledger(turn_id, session_id, principal_id, day, provider, model, purpose, state, "
+                "reserved_usd, at) VALUES (?,?,?,?,?,?,'turn','open',?,?)",
+                (intent.turn_id, session, principal, _day(now), intent.provider, intent.model,
+                 intent.reserved_usd, now),
+            )  # fmt: skip
+
+        await self._db.write(begin)
+
+    async def finish_step(self, result: StepResult, now: float) -> None:
+        def finish(conn: sqlite3.Connection) -> None:
+            session, principal, generation = _fence(conn, result.turn_id, result.epoch)
+            _append(conn, result.turn_id, session, principal, generation, result.step, result.item, now)
+            _close_model_step(conn, result.turn_id, now)
+            _settle(conn, result.turn_id, result.usage.input_tokens, result.usage.output_tokens,
+                    result.usage.cached_tokens, result.cost_usd, now)  # fmt: skip
+
+        await self._db.write(finish)
+
+    async def start_tools(self, intents: Sequence[ToolIntent], now: float) -> None:
+        def start(conn: sqlite3.Connection) -> None:
+            _fence(conn, intents[0].turn_id, intents[0].epoch)
+            conn.executemany(
+                "INSERT INTO journal(turn_id, epoch, step, kind, intent_id, call_id, name, effect, open, at) "
+                "VALUES (?,?,?,'tool',?,?,?,?,1,?)",
+                [
+                    (i.turn_id, i.epoch, i.step, i.intent_id, i.call_id, i.name, i.effect.value, now)
+                    for i in intents
+                ],
+            )
+
+        await self._db.write(start)
+
+    async def finish_tool(self, outcome: ToolOutcome, now: float) -> bool:
+        return await self._db.write(lambda conn: finish_tool(conn, outcome, now))
+
+    async def finish(self, finish: TurnFinish, now: float) -> list[OutboxRow]:
+        owner = self._db.generation
+
+        def t2(conn: sqlite3.Connection) -> list[OutboxRow]:
+            session, principal, generation = _fence(conn, finish.turn_id, finish.epoch)
+            step = conn.execute("SELECT step FROM turns WHERE id=?", (finish.turn_id,)).fetchone()[0]
+            for item in finish.items:
+                _append(conn, finish.turn_id, session, principal, generation, step, item, now)
+            _close_model_step(conn, finish.turn_id, now)
+            usage = finish.usage
+            if usage is not None:
+                _settle(conn, finish.turn_id, usage.input_tokens, usage.output_tokens, usage.cached_tokens,
+                        finish.cost_usd, now)  # fmt: skip
+            else:
+                _charge_open(conn, finish.turn_id, now)
+            conn.execute("UPDATE journal SET open=0, ended_at=? WHERE turn_id=? AND open=1", (now, finish.turn_id))
+            _end_inputs(conn, finish, now)
+            conn.execute(
+                "UPDATE turns SET state='done', outcome=?, reason=?, cause=?, active_seconds=?, ended_at=? WHERE id=?",
+                (finish.outcome.value, finish.reason, finish.cause, finish.active_seconds, now, finish.turn_id),
+            )
+            conn.execute("UPDATE sessions SET last_active_at=? WHERE id=?", (now, session))
+            if finish.outcome is Outcome.FAILED_TOLD and finish.reason in _UNFIT_REASONS:
+                conn.execute("UPDATE messages SET live=0 WHERE turn_id=?", (finish.turn_id,))
+            return delivery_of_turn.insert_replies(conn, finish, now, owner)
+
+        return await self._db.write(t2)
+
+    async def release(self, turn: TurnId, epoch: int, active_seconds: float, now: float) -> None:
+        def release(conn: sqlite3.Connection) -> None:
+            _fence(conn, turn, epoch)
+            conn.execute("UPDATE turns SET active_seconds=? WHERE id=?", (active_seconds, turn))
+            conn.execute(
+                "INSERT INTO journal(turn_id, epoch, step, kind, open, at) VALUES (?,?,0,'released',0,?)",
+                (turn, epoch, now),
+            )
+
+        await self._db.write(release)
+
+    async def stop(self, session: SessionId, line: InboxId, now: float) -> Stopped:
+        def stop(conn: sqlite3.Connection) -> Stopped:
+            queued = conn.execute(
+                "UPDATE inbox SET state='done', outcome=?, outcome_ref=?, done_at=? "
+                "WHERE session_id=? AND state='new' AND id<?",
+                (Outcome.STOPPED.value, str(line), now, session, line),
+            ).rowcount
+            running = conn.execute(
+                "SELECT 1 FROM turns WHERE session_id=? AND state<>'done'", (session,)
+            ).fetchone()
+            withdrawn = conn.execute(
+                "UPDATE outbox SET state='withdrawn', reason='stopped', done_at=? WHERE session_id=? "
+                "AND state='pending' AND turn_id IS NOT NULL AND priority='final'",
+                (now, session),
+            ).rowcount
+            return Stopped(queued, running is not None, withdrawn)
+
+        return await self._db.write(stop)
+
+    async def new_generation(self, session: SessionId, now: float) -> None:
+        await self._db.write(
+            lambda conn: conn.execute(
+                "UPDATE sessions SET generation=generation+1, cut_seq=0, snapshot_id=NULL, last_active_at=? WHERE id=?",
+                (now, session),
+            )
+        )
+
+    async def cut_history(self, session: SessionId, keep_from_seq: int) -> None:
+        """What is older than ``keep_from_seq`` is no longer sent to a model; it stays stored and searchable."""
+        await self._db.write(
+            lambda conn: conn.execute(
+                "UPDATE sessions SET cut_seq=max(cut_seq, ?) WHERE id=?", (keep_from_seq, session)
+            )
+        )
+
+    async def unfinished_sessions(self) -> list[SessionId]:
+        return await self._db.read(
+            lambda conn: [
+                SessionId(r[0])
+                for r in conn.execute(
+                    "SELECT session_id, min(at) FROM (SELECT session_id, created_at AS at FROM turns "
+                    "WHERE state='running' UNION ALL SELECT session_id, received_at FROM inbox "
+                    "WHERE state='new' AND session_id IS NOT NULL) GROUP BY session_id ORDER BY 2"
+                )
+            ]
+        )
+
+
+_UNFIT_REASONS = frozenset({"context_overflow", "payload_too_large", "image_too_large"})
+"""What a model can never take is kept and searchable, but not sent again: the next message is answered."""
+
+
+def finish_tool(conn: sqlite3.Connection, outcome: ToolOutcome, now: float) -> bool:
+    """Accepted for its intent whatever the epoch, if no result is there yet (R10)."""
+    accepted = conn.execute(
+        "UPDATE journal SET open=0, ended_at=? WHERE intent_id=? AND open=1", (now, outcome.intent_id)
+    ).rowcount
+    if not accepted:
+        return False
+    session, principal, generation, step = conn.execute(
+        "SELECT session_id, principal_id, generation, step FROM turns WHERE id=?", (outcome.turn_id,)
+    ).fetchone()
+    _append(conn, outcome.turn_id, session, principal, generation, step, outcome.item, now)
+    return True
+
+
+def _fence(conn: sqlite3.Connection, turn: TurnId, epoch: int) -> tuple[str, str, int]:
+    found = conn.execute(
+        "SELECT session_id, principal_id, generation FROM turns WHERE id=? AND epoch=? AND state='running'",
+        (turn, epoch),
+    ).fetchone()
+    if found is None:
+        raise LostFence(f"turn {turn} is no longer at epoch {epoch}")
+    return found[0], found[1], found[2]
+
+
+def _append(
+    conn: sqlite3.Connection, turn: TurnId, session: str, principal: str, generation: int, step: int,
+    item: Item, now: float,
+) -> None:  # fmt: skip
+    text = "" if isinstance(item, ToolResultItem) or (isinstance(item, UserItem) and item.note) else searchable_text(item)
+    conn.execute(
+        "INSERT INTO messages(session_id, generation, principal_id, turn_id, step, item, text, created_at) "
+        "VALUES (?,?,?,?,?,?,?,?)",
+        (session, generation, principal, turn, step, dump_item(item), text, now),
+    )
+
+
+def _begin(
+    conn: sqlite3.Connection, session: SessionId, rows: list[InboxRow], owner: int, now: float
+) -> Claim:
+    last = rows[-1]
+    chat = last.update.chat
+    assert chat is not None
+    assert last.principal_id is not None
+    reply_to = None if chat.kind.value == "private" else last.update.message_ref
+    address = Address(last.update.platform, last.update.account, chat.chat_id, chat.thread_id, reply_to)
+    generation = conn.execute("SELECT generation FROM sessions WHERE id=?", (session,)).fetchone()[0]
+    turn = conn.execute(
+        "INSERT INTO turns(session_id, principal_id, generation, epoch, state, platform, account, chat_id, thread_id, "
+        "reply_to, claim_generation, created_at) VALUES (?,?,?,1,'running',?,?,?,?,?,?,?)",
+        (session, last.principal_id, generation, address.platform, address.account, address.chat_id,
+         address.thread_id, address.reply_to, owner, now),
+    ).lastrowid  # fmt: skip
+    assert turn is not None
+    conn.executemany(
+        "UPDATE inbox SET state='claimed', turn_id=?, claim_generation=? WHERE id=?",
+        [(turn, owner, row.id) for row in rows],
+    )
+    return Claim(
+        TurnId(turn), session, last.principal_id, 1, False, address, tuple(rows),
+        _history(conn, session), 1, 0.0,
+    )  # fmt: skip
+
+
+def _resume(
+    conn: sqlite3.Connection, session: SessionId, found: tuple[object, ...], owner: int
+) -> Claim | None:
+    turn, state, epoch, principal, platform, account, chat, thread, reply_to, step, active, parked, crashes = found
+    if state == "suspended":
+        return None
+    conn.execute(
+        "UPDATE turns SET epoch=epoch+1, claim_generation=?, alone=? WHERE id=?",
+        (owner, 1 if int(str(crashes)) >= 2 else 0, turn),
+    )
+    # the call that a crash cut off may have been billed: charge its reservation in full (R16)
+    _charge_open(conn, TurnId(int(str(turn))), 0.0)
+    conn.execute("UPDATE journal SET open=0 WHERE turn_id=? AND kind='model' AND open=1", (turn,))
+    rows = conn.execute(
+        f"SELECT {INBOX_COLUMNS} FROM inbox WHERE turn_id=? AND state='claimed' AND id NOT IN "
+        "(SELECT inbox_id FROM turn_inputs WHERE turn_id=?) ORDER BY id",
+        (turn, turn),
+    ).fetchall()
+    draft = conn.execute(
+        "SELECT seq, delivery_id, receipt FROM outbox WHERE turn_id=? AND state='drafting' LIMIT 1", (turn,)
+    ).fetchone()
+    started = tuple(
+        StartedTool(r[0], IntentId(r[1]), r[2], ToolEffect(r[3]))
+        for r in conn.execute(
+            "SELECT call_id, intent_id, name, effect FROM journal WHERE turn_id=? AND kind='tool' AND open=1", (turn,)
+        )
+    )
+    address = Address(str(platform), str(account), str(chat),
+                      None if thread is None else str(thread), None if reply_to is None else str(reply_to))  # fmt: skip
+    return Claim(
+        TurnId(int(str(turn))), session, PrincipalId(str(principal)), int(str(epoch)) + 1, True, address,
+        tuple(map(inbox_row, rows)), _history(conn, session), int(str(step)) + 1, float(str(active)),
+        Draft(draft[0], DeliveryId(draft[1]), draft[2]) if draft else None, bool(parked),
+        started, int(str(crashes)) >= 2,
+    )  # fmt: skip
+
+
+def _history(conn: sqlite3.Connection, session: SessionId) -> tuple[str, ...]:
+    return tuple(
+        r[0]
+        for r in conn.execute(
+            "SELECT m.item FROM messages m JOIN sessions s ON s.id=m.session_id AND s.generation=m.generation "
+            "WHERE m.session_id=? AND m.seq>=s.cut_seq AND m.live=1 ORDER BY m.seq",
+            (session,),
+        )
+    )
+
+
+def _close_model_step(conn: sqlite3.Connection, turn: TurnId, now: float) -> None:
+    conn.execute(
+        "UPDATE journal SET open=0, ended_at=? WHERE turn_id=? AND kind='model' AND open=1", (now, turn)
+    )
+
+
+def _settle(
+    conn: sqlite3.Connection, turn: TurnId, tokens_in: int, tokens_out: int, cached: int, cost: float, now: float
+) -> None:
+    conn.execute(
+        "UPDATE ledger SET state='settled', actual_usd=?, input_tokens=?, output_tokens=?, cached_tokens=?, "
+        "settled_at=? WHERE turn_id=? AND state='open'",
+        (cost, tokens_in, tokens_out, cached, now, turn),
+    )
+
+
+def _charge_open(conn: sqlite3.Connection, turn: TurnId, now: float) -> None:
+    conn.execute(
+        "UPDATE ledger SET state='charged', actual_usd=reserved_usd, settled_at=? WHERE turn_id=? AND state='open'",
+        (now, turn),
+    )
+
+
+def _end_inputs(conn: sqlite3.Connection, finish: TurnFinish, now: float) -> None:
+    """Finishes exactly the consumed rows and gives back to ``new`` what was bound but not consumed (R10)."""
+    consumed = [
+        r[0]
+        for r in conn.execute(
+            "SELECT inbox_id FROM turn_inputs WHERE turn_id=? ORDER BY inbox_id", (finish.turn_id,)
+        )
+    ]
+    for row in consumed:
+        merged = finish.outcome is Outcome.ANSWERED and row != consumed[-1]
+        conn.execute(
+            "UPDATE inbox SET state='done', outcome=?, outcome_reason=?, outcome_ref=?, done_at=? "
+            "WHERE id=? AND state='claimed'",
+            (
+                (Outcome.MERGED_INTO if merged else finish.outcome).value, finish.reason,
+                str(consumed[-1]) if merged else f"turn:{finish.turn_id}", now, row,
+            ),
+        )  # fmt: skip
+    if finish.outcome is Outcome.ANSWERED:
+        conn.execute(
+            "UPDATE inbox SET state='new', turn_id=NULL WHERE turn_id=? AND state='claimed'", (finish.turn_id,)
+        )
+    else:  # a turn that failed or was stopped before its inputs were written ends them with it
+        conn.execute(
+            "UPDATE inbox SET state='done', outcome=?, outcome_reason=?, outcome_ref=?, done_at=? "
+            "WHERE turn_id=? AND state='claimed'",
+            (finish.outcome.value, finish.reason, f"turn:{finish.turn_id}", now, finish.turn_id),
+        )
+
+
+def _day(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
+
