@@ -1,0 +1,142 @@
+"""An httpx2 transport over one aiohttp session: the LLM SDKs' client with a cheaper HTTP stack.
+
+The SDKs keep their own request building, headers and status handling; only bytes travel differently.
+Unlike the SDKs' stock aiohttp client, each aiohttp error becomes the httpx2 error that says the same:
+refused is not a time-out, and a cut body is not a clean end.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+import aiohttp
+import httpx2
+from aiohttp import hdrs
+from aiohttp.abc import AbstractResolver
+from multidict import CIMultiDict
+from yarl import URL
+
+
+@contextmanager
+def _as_httpx2_errors(request: httpx2.Request, *, answered: bool) -> Iterator[None]:
+    """Raises the httpx2 error that matches an aiohttp one, with the original as its cause."""
+    try:
+        yield
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise _translated(error, request, answered) from error
+
+
+def _translated(error: Exception, request: httpx2.Request, answered: bool) -> httpx2.TransportError:
+    text = str(error) or type(error).__name__
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return httpx2.ConnectTimeout(text, request=request)
+        case aiohttp.ServerTimeoutError() | TimeoutError():
+            return httpx2.ReadTimeout(text, request=request)
+        case aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
+            return httpx2.ProxyError(text, request=request)
+        case aiohttp.ClientConnectorError() | aiohttp.ClientSSLError():
+            return httpx2.ConnectError(text, request=request)
+        case aiohttp.InvalidURL():
+            return httpx2.UnsupportedProtocol(text, request=request)
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError() | aiohttp.ClientResponseError():
+            return httpx2.RemoteProtocolError(text, request=request)
+        case aiohttp.ClientError() | OSError():
+            return httpx2.ReadError(text, request=request)
+        case _:
+            kind = httpx2.RemoteProtocolError if answered else httpx2.LocalProtocolError
+            return kind(text, request=request)
+
+
+class _Body(httpx2.AsyncByteStream):
+    """The body of one answer; closing it before its end closes the connection at once."""
+
+    def __init__(self, response: aiohttp.ClientResponse, request: httpx2.Request) -> None:
+        self._response = response
+        self._request = request
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with _as_httpx2_errors(self._request, answered=True):
+            while chunk := await self._response.content.readany():
+                yield chunk
+
+    async def aclose(self) -> None:
+        if self._response.content.at_eof():
+            self._response.release()
+        else:
+            self._response.close()
+
+
+class AiohttpTransport(httpx2.AsyncBaseTransport):
+    """Sends httpx2 requests through one aiohttp session, opened at the first request.
+
+    ``connections`` bounds open connections (0 = no bound). ``resolver`` does the DNS look-ups;
+    without one aiohttp's own is used, which runs in asyncio's default executor.
+    Raises httpx2.TransportError and its children only.
+    """
+
+    def __init__(
+        self, *, connections: int = 0, resolver: AbstractResolver | None = None, proxy: str | None = None
+    ) -> None:
+        self._connections = connections
+        self._resolver = resolver
+        self._proxy = proxy
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Sends ``request`` and returns when the answer's headers are there."""
+        if self._closed:
+            raise httpx2.LocalProtocolError("the transport is closed", request=request)
+        session = self._session or self._open(request.url.scheme)
+        limits = request.extensions.get("timeout") or {}
+        headers = CIMultiDict((name, value) for name, value in request.headers.multi_items())
+        with _as_httpx2_errors(request, answered=False):
+            response = await session.request(
+                request.method,
+                URL(str(request.url), encoded=True),
+                data=await request.aread() or None,
+                headers=headers,
+                allow_redirects=False,
+                proxy=self._proxy,
+                timeout=aiohttp.ClientTimeout(
+                    total=None, connect=limits.get("connect"), sock_read=limits.get("read")
+                ),
+            )
+        return httpx2.Response(
+            response.status, headers=response.raw_headers, stream=_Body(response, request)
+        )
+
+    def _open(self, scheme: str) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=self._connections,
+            resolver=self._resolver,
+            ssl=trusted_context() if scheme == "https" else True,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=(hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE),
+        )
+        return self._session
+
+    async def aclose(self) -> None:
+        """Closes all connections. Idempotent."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+
+def trusted_context() -> ssl.SSLContext:
+    """The system's certificate store, or certifi's where the system has none (slim containers)."""
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile is None and not (paths.capath and any(os.scandir(paths.capath))):
+        import certifi
+
+        return ssl.create_default_context(cafile=certifi.where())
+    return ssl.create_default_context()

@@ -1,0 +1,78 @@
+"""Any exception of a call through the openai SDK, as facts (R26). Decides nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import openai
+
+from hermes.core.errors import ProviderFailure
+from hermes.core.failures import FailureFacts, FaultKind, Phase
+from hermes.providers.facts import (
+    CallProgress,
+    UnmappedCounts,
+    described,
+    facts_of_status,
+    facts_of_wire,
+    name_of,
+    unmapped,
+)
+
+UNMAPPED = UnmappedCounts()
+
+
+@contextmanager
+def failures_as_facts(call: CallProgress) -> Iterator[None]:
+    """Raises ProviderFailure for whatever fails inside; cancellation passes."""
+    try:
+        yield
+    except ProviderFailure:
+        raise
+    except Exception as error:  # R26: the adapter's one broad handler
+        raise ProviderFailure(facts_of(error, call)) from error
+
+
+def facts_of(error: Exception, call: CallProgress) -> FailureFacts:
+    """What ``error`` tells about ``call``. Never raises."""
+    match error:
+        case openai.APIStatusError():
+            return facts_of_status(error.response, call, error)
+        case openai.APIResponseValidationError():
+            return _of_answer(error, call, FaultKind.BAD_JSON, error.body)
+        case json.JSONDecodeError():
+            return _of_answer(error, call, FaultKind.BAD_JSON, error.doc[:4000])
+    if facts := facts_of_wire(error, call):
+        return facts
+    match error:
+        case openai.APITimeoutError():
+            return _of_answer(error, call, FaultKind.FIRST_BYTE_TIMEOUT, None, Phase.FIRST_BYTE)
+        case openai.APIConnectionError():
+            return _of_answer(error, call, FaultKind.RESET, None, Phase.FIRST_BYTE)
+        case openai.APIError():
+            return _of_answer(error, call, FaultKind.ERROR_EVENT, error.body, Phase.STREAM)
+        case openai.OpenAIError() | TypeError() | ValueError() if call.phase is Phase.REQUEST:
+            return _of_answer(error, call, FaultKind.REQUEST_INVALID, None, Phase.REQUEST)
+    return unmapped(error, call, UNMAPPED)
+
+
+def _of_answer(
+    error: Exception, call: CallProgress, kind: FaultKind, body: object, phase: Phase = Phase.RESPONSE
+) -> FailureFacts:
+    code, error_type, param, message = described(body)
+    return FailureFacts(
+        kind=kind,
+        phase=phase,
+        provider=call.provider,
+        model=call.model,
+        status=call.status,
+        code=code,
+        type=error_type,
+        param=param,
+        message=message or str(error),
+        body=body,
+        headers=call.headers,
+        exception=name_of(error),
+        tokens_seen=call.tokens_seen,
+    )
