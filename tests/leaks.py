@@ -40,13 +40,17 @@ class Snapshot:
         for thread in self._new_threads():
             thread.join(max(0.0, until - time.monotonic()))
         found = [f"thread {thread.name!r}" for thread in self._new_threads()]
-        children = [child for child in _children() if child.pid not in self.children]
+        children = [below for child in self._new_children() for below in [child, *_below(child)]]
         if children:
             _, alive = psutil.wait_procs(children, timeout=max(0.1, until - time.monotonic()))
             found += [_describe(child) for child in alive]
             for child in alive:
                 _end(child)
         return found
+
+    def _new_children(self) -> list[psutil.Process]:
+        """What an older child starts is the business of the fixture that started that child."""
+        return [child for child in _children() if child.pid not in self.children]
 
     def _new_threads(self) -> list[threading.Thread]:
         return [
@@ -79,7 +83,14 @@ def _children() -> list[psutil.Process]:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return []  # the kernel knows of none: much cheaper than reading /proc
-    return psutil.Process().children(recursive=True)
+    return psutil.Process().children()
+
+
+def _below(child: psutil.Process) -> list[psutil.Process]:
+    try:
+        return child.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _describe(child: psutil.Process) -> str:
