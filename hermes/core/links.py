@@ -1,0 +1,87 @@
+"""Words for a platform's link: its state and what can happen to it (DESIGN §5 "Links").
+
+`hermes.policy.reconnect.step` moves a `Link`; the shell that obeys is `gateway.links`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hermes.core.delivery import DeliveryReason, DeliveryVerdict
+
+
+class LinkState(StrEnum):
+    """How well a platform can be heard."""
+
+    STARTING = "starting"
+    """No cycle has completed yet, none has failed."""
+    UP = "up"
+    RETRYING = "retrying"
+    """A few cycles in a row failed; tried again soon, on the same link."""
+    LOST = "lost"
+    """Reconnecting with a fresh client, with growing pauses."""
+    CONFLICT = "conflict"
+    """Somebody else receives with our token."""
+    PARKED = "parked"
+    """The attempts are used up: probed slowly, for ever."""
+    REFUSED = "refused"
+    """Only a person can mend it (token, intent, scope): probed slowly, for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One platform's link. Times are unix seconds.
+
+    `next_try_at` is when the shell tries next (`since` of the last step when at once). `rebuild_client`: the
+    next try needs a fresh client. `notice` is true only in the step after which the owner is to be told once.
+    `failures` counts failed cycles in a row, `attempts` the reconnections since the link was lost.
+    """
+
+    platform: str
+    state: LinkState
+    since: float
+    next_try_at: float
+    failures: int = 0
+    attempts: int = 0
+    rebuild_client: bool = False
+    notice: bool = False
+    conflict_noticed: bool = False
+    reason: DeliveryReason | None = None
+    detail: str | None = None
+    last_cycle_at: float | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether sends are worth trying: nothing says that the link is down."""
+        return self.state in (LinkState.STARTING, LinkState.UP, LinkState.RETRYING)
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether it is probed slowly, for whatever reason."""
+        return self.state in (LinkState.PARKED, LinkState.REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """The client says it is connected. No proof: only a completed cycle heals."""
+
+
+@dataclass(frozen=True, slots=True)
+class CycleCompleted:
+    """A receive cycle completed, with or without updates (a poll that answered, a heartbeat acknowledged)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CycleFailed:
+    """Connecting or a receive cycle failed."""
+
+    verdict: DeliveryVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class ReconnectNow:
+    """The owner asked (``/platform``, a changed token): whatever the pause, try at once with a fresh client."""
+
+
+LinkEvent = Connected | CycleCompleted | CycleFailed | ReconnectNow
