@@ -7,6 +7,7 @@ refused is not a time-out, and a cut body is not a clean end.
 
 from __future__ import annotations
 
+import math
 import os
 import ssl
 from collections.abc import AsyncIterator, Iterator
@@ -18,6 +19,10 @@ from aiohttp import hdrs
 from aiohttp.abc import AbstractResolver
 from multidict import CIMultiDict
 from yarl import URL
+
+
+ERROR_LIMIT = 256 * 1024
+"""Bytes of an error's body that are read; the SDKs would read an endless one."""
 
 
 @contextmanager
@@ -59,9 +64,11 @@ class _Body(httpx2.AsyncByteStream):
         self._request = request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = ERROR_LIMIT if self._response.status >= 400 else math.inf
         with _as_httpx2_errors(self._request, answered=True):
-            while chunk := await self._response.content.readany():
+            while left > 0 and (chunk := await self._response.content.readany()):
                 yield chunk
+                left -= len(chunk)
 
     async def aclose(self) -> None:
         if self._response.content.at_eof():

@@ -15,9 +15,6 @@ from hermes.providers.sse import EventTooLong, SseEvent, SseReader
 if TYPE_CHECKING:
     import httpx2
 
-PLAIN_LIMIT = 16 * 1024 * 1024
-"""Bytes of an answer that is one JSON document; more is refused."""
-
 SHOWN_LIMIT = 4_000
 """Characters of a wrong answer that its facts keep."""
 
@@ -51,6 +48,10 @@ class Fold(Protocol):
     @property
     def done(self) -> bool:
         """The terminator came: nothing more of interest follows."""
+
+    @property
+    def tokens_seen(self) -> bool:
+        """Some output had arrived."""
 
     def event(self, event: SseEvent) -> bool:
         """Takes one event; True when the answer moved on. Raises WrongAnswer."""
@@ -109,37 +110,38 @@ def _shown(raw: bytes) -> str:
     return raw[:SHOWN_LIMIT].decode("utf-8", "replace")
 
 
-async def read_answer(response: httpx2.Response, fold: Fold, clock: CallClock) -> None:
-    """Feeds the whole body to ``fold``. Raises WrongAnswer and the transport's errors.
+async def read_answer(response: httpx2.Response, fold: Fold, clock: CallClock, limit: int) -> None:
+    """Feeds the whole body, ``limit`` bytes at most, to ``fold``. Raises WrongAnswer and the
+    transport's errors.
 
     A connection that is lost after the answer is finished has lost nothing of it: that is no failure.
     """
     import httpx2
 
     try:
-        await _read(response, fold, clock)
+        await _read(response, fold, clock, limit)
     except httpx2.HTTPError:
         if not fold.finished:
             raise
 
 
-async def _read(response: httpx2.Response, fold: Fold, clock: CallClock) -> None:
-    reader = SseReader()
+async def _read(response: httpx2.Response, fold: Fold, clock: CallClock, limit: int) -> None:
+    reader = SseReader(limit)
     content_type = response.headers.get("content-type", "")
     head, shape, size = b"", None, 0
     document: list[bytes] = []
     async for chunk in response.aiter_bytes():
         if fold.done:
             continue
+        size += len(chunk)
+        if size > limit:
+            raise WrongAnswer(FaultKind.WRONG_TYPE, f"an answer of more than {limit} bytes")
         if shape is None:
             head += chunk
             shape, chunk = _shape(head, content_type), head
         if shape is _Shape.EVENTS:
             _take(reader, chunk, fold, clock)
         elif shape is _Shape.JSON:
-            size += len(chunk)
-            if size > PLAIN_LIMIT:
-                raise WrongAnswer(FaultKind.WRONG_TYPE, f"an answer of more than {PLAIN_LIMIT} bytes")
             document.append(chunk)
             clock.progress()
     if document:

@@ -178,9 +178,7 @@ def _kind_of_httpx2(
     return None
 
 
-def facts_of_status(
-    response: httpx2.Response, call: CallProgress, error: Exception, provider_code: str | None = None
-) -> FailureFacts:
+def facts_of_status(response: httpx2.Response, call: CallProgress, error: Exception) -> FailureFacts:
     """Facts for an answer with a status outside 2xx, whose body has been read."""
     body = _body(response)
     code, kind, param, message = described(body)
@@ -190,7 +188,7 @@ def facts_of_status(
         provider=call.provider,
         model=call.model,
         status=response.status_code,
-        code=code or provider_code,
+        code=code,
         type=kind,
         param=param,
         message=message or str(error)[:SHOWN_LIMIT],
@@ -198,6 +196,29 @@ def facts_of_status(
         headers=headers_of(response),
         exception=name_of(error),
         causes=tuple(name_of(each) for each in list(chain(error))[1:]),
+    )
+
+
+def facts_of_body(
+    error: Exception, call: CallProgress, kind: FaultKind, body: object, phase: Phase = Phase.RESPONSE
+) -> FailureFacts:
+    """Facts for an error whose ``kind`` is known and whose ``body`` may tell more."""
+    code, error_type, param, message = described(body)
+    return FailureFacts(
+        kind=kind,
+        phase=phase,
+        provider=call.provider,
+        model=call.model,
+        status=call.status,
+        code=code,
+        type=error_type,
+        param=param,
+        message=message or str(error)[:SHOWN_LIMIT],
+        body=body,
+        headers=call.headers,
+        exception=name_of(error),
+        causes=tuple(name_of(each) for each in list(chain(error))[1:]),
+        tokens_seen=call.tokens_seen,
     )
 
 

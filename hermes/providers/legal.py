@@ -70,3 +70,20 @@ def arguments_object(call: ToolCall) -> Mapping[str, object]:
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {"not_json": call.arguments}
+
+
+def told_in_words(items: Sequence[Item]) -> tuple[Item, ...]:
+    """Legal ``items`` with calls and results told as text, for a request that offers no tools: some
+    servers refuse tool blocks then."""
+    out: list[Item] = []
+    for item in items:
+        match item:
+            case AssistantItem() if item.tool_calls:
+                calls = (f"[called {call.name} with {call.arguments}]" for call in item.tool_calls)
+                text = "\n".join(filter(None, (item.text, *calls)))
+                out.append(AssistantItem(text, (), item.finish, item.provider, item.model))
+            case ToolResultItem():
+                out.append(UserItem(f"[result of {item.name}]\n{item.text}", note=True))
+            case _:
+                out.append(item)
+    return tuple(out)

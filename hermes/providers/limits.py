@@ -19,7 +19,7 @@ from hermes.core.failures import FaultKind
 
 
 class CallSettings(Protocol):
-    """What an adapter reads of its provider's configuration. All in seconds."""
+    """What an adapter reads of its provider's configuration; times in seconds."""
 
     @property
     def connect_timeout(self) -> float: ...
@@ -33,15 +33,19 @@ class CallSettings(Protocol):
     @property
     def total_timeout(self) -> float: ...
 
+    @property
+    def max_response_bytes(self) -> int: ...
+
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """The limits of each call of one provider, in seconds."""
+    """The limits of each call of one provider: times in seconds, ``size`` in bytes of one answer."""
 
     connect: float = 15.0
     first_byte: float = 120.0
     stall: float = 60.0
     total: float = 900.0
+    size: int = 32 * 2**20
 
     @classmethod
     def of(cls, settings: CallSettings) -> CallLimits:
@@ -51,6 +55,7 @@ class CallLimits:
             settings.first_byte_timeout,
             settings.stall_timeout,
             settings.total_timeout,
+            settings.max_response_bytes,
         )
 
 

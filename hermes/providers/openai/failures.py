@@ -13,10 +13,9 @@ from hermes.core.failures import FailureFacts, FaultKind, Phase
 from hermes.providers.facts import (
     CallProgress,
     UnmappedCounts,
-    described,
+    facts_of_body,
     facts_of_status,
     facts_of_wire,
-    name_of,
     unmapped,
 )
 
@@ -40,39 +39,18 @@ def facts_of(error: Exception, call: CallProgress) -> FailureFacts:
         case openai.APIStatusError():
             return facts_of_status(error.response, call, error)
         case openai.APIResponseValidationError():
-            return _of_answer(error, call, FaultKind.BAD_JSON, error.body)
+            return facts_of_body(error, call, FaultKind.BAD_JSON, error.body)
         case json.JSONDecodeError():
-            return _of_answer(error, call, FaultKind.BAD_JSON, error.doc[:4000])
+            return facts_of_body(error, call, FaultKind.BAD_JSON, error.doc[:4000])
     if facts := facts_of_wire(error, call):
         return facts
     match error:
         case openai.APITimeoutError():
-            return _of_answer(error, call, FaultKind.FIRST_BYTE_TIMEOUT, None, Phase.FIRST_BYTE)
+            return facts_of_body(error, call, FaultKind.FIRST_BYTE_TIMEOUT, None, Phase.FIRST_BYTE)
         case openai.APIConnectionError():
-            return _of_answer(error, call, FaultKind.RESET, None, Phase.FIRST_BYTE)
+            return facts_of_body(error, call, FaultKind.RESET, None, Phase.FIRST_BYTE)
         case openai.APIError():
-            return _of_answer(error, call, FaultKind.ERROR_EVENT, error.body, Phase.STREAM)
+            return facts_of_body(error, call, FaultKind.ERROR_EVENT, error.body, Phase.STREAM)
         case openai.OpenAIError() | TypeError() | ValueError() if call.phase is Phase.REQUEST:
-            return _of_answer(error, call, FaultKind.REQUEST_INVALID, None, Phase.REQUEST)
+            return facts_of_body(error, call, FaultKind.REQUEST_INVALID, None, Phase.REQUEST)
     return unmapped(error, call, UNMAPPED)
-
-
-def _of_answer(
-    error: Exception, call: CallProgress, kind: FaultKind, body: object, phase: Phase = Phase.RESPONSE
-) -> FailureFacts:
-    code, error_type, param, message = described(body)
-    return FailureFacts(
-        kind=kind,
-        phase=phase,
-        provider=call.provider,
-        model=call.model,
-        status=call.status,
-        code=code,
-        type=error_type,
-        param=param,
-        message=message or str(error),
-        body=body,
-        headers=call.headers,
-        exception=name_of(error),
-        tokens_seen=call.tokens_seen,
-    )

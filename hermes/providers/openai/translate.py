@@ -139,8 +139,9 @@ class OpenAIAnswer:
     """Folds the chunks of one chat.completion into a ModelReply (the ``Fold`` of ``answers``)."""
 
     def __init__(self, model: str, on_text: Callable[[str], None]) -> None:
-        self.done = False
-        self.tokens_seen = False
+        self._done = False
+        self._begun = False
+        self._tokens_seen = False
         self._model = model
         self._visible = Visible(on_text)
         self._finish: str | None = None
@@ -154,10 +155,20 @@ class OpenAIAnswer:
         """A finish_reason came."""
         return self._finish is not None
 
+    @property
+    def done(self) -> bool:
+        """[DONE] came, or the answer was one document."""
+        return self._done
+
+    @property
+    def tokens_seen(self) -> bool:
+        """Some output had arrived."""
+        return self._tokens_seen
+
     def event(self, event: SseEvent) -> bool:
         """Takes one event; True when the answer moved on."""
         if event.data == "[DONE]":
-            self.done = True
+            self._done = True
             return True
         body = parsed(event.data, Phase.STREAM)
         if not isinstance(body, Mapping):
@@ -175,7 +186,7 @@ class OpenAIAnswer:
         self._chunk(body, "message")
         if not self.finished:
             raise WrongAnswer(FaultKind.WRONG_TYPE, "plain JSON that is no chat.completion", dict(body))
-        self.done = True
+        self._done = True
 
     def _chunk(self, body: Mapping[str, object], key: str) -> bool:
         usage = body.get("usage")
@@ -197,7 +208,9 @@ class OpenAIAnswer:
                 raise WrongAnswer(FaultKind.ERROR_EVENT, message, dict(body), Phase.STREAM)
             self._finish = finish
             moved = True
-        self.tokens_seen = self.tokens_seen or moved
+        self._tokens_seen = self._tokens_seen or moved
+        # The first chunk often holds the role only: it ends the wait for the first byte.
+        moved, self._begun = moved or not self._begun, True
         return moved
 
     def _delta(self, delta: Mapping[str, object], whole: bool) -> bool:
