@@ -37,7 +37,8 @@ def _passes_on(node: ast.ExceptHandler) -> bool:
         return last.exc is None
     if isinstance(last, ast.Return | ast.Expr) and last.value is not None and node.name:
         handed = isinstance(last, ast.Return) or "set_exception" in ast.dump(last.value)
-        return handed and node.name in {name.id for name in ast.walk(last.value) if isinstance(name, ast.Name)}
+        named = {child.id for child in ast.walk(last.value) if isinstance(child, ast.Name)}
+        return handed and node.name in named
     return False
 
 
