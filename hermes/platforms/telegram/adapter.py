@@ -1,0 +1,260 @@
+"""The Telegram platform: our own ``getUpdates`` loop, one call at a time, over ``telegram.Bot``.
+
+    receive ── offset ─► getUpdates ─► envelopes ─► Batch ── (T1 by the caller) ─► confirm: offset raised
+    send ── payload of render ─► sendMessage | editMessageText | deleteMessage ─► message id
+
+An update counts as received only when a later call carries a higher offset (R1, R3), so nothing is
+acknowledged before ``confirm``. Nothing here retries: each failure is told once, as facts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp.abc import AbstractResolver
+
+from hermes.core.delivery import MARK_PREFIX, Operation
+from hermes.core.errors import PlatformFailure, Poison
+from hermes.core.events import Address, AttachmentRef, Batch, Event
+from hermes.core.ports import Outgoing, Receipt
+from hermes.core.records import OutgoingPart
+from hermes.platforms.telegram.envelope import PLATFORM, SERVED, Envelopes
+from hermes.platforms.telegram.failures import FailureReader
+from hermes.platforms.telegram.normalise import normalise
+from hermes.platforms.telegram.render import render, units
+from hermes.platforms.telegram.transport import AiohttpRequest, ApiBot, close_within
+
+API_ADDRESS = "https://api.telegram.org"
+POLL_MARGIN = 15.0  # seconds after the poll's own time-out at which it counts as stalled
+SEND_LIMIT = 45.0  # seconds; above the sum of the transport's limits, so that those speak first
+TYPING_LIMIT = 5.0
+CLOSE_LIMIT = 5.0
+OFFSET_LIFETIME = 5 * 86400.0
+"""After a week without an update Telegram numbers anew, perhaps lower: an old offset would then discard."""
+QUICK_POLL = 0.2  # seconds: an empty answer sooner than this is not a long poll
+QUICK_POLLS = 3
+QUICK_POLL_PAUSE = 1.0
+
+
+class TelegramPlatform:
+    """One bot. ``base_url`` is a Bot API server's address up to and without ``/bot<token>``.
+
+    ``poll_timeout`` in seconds; ``connections`` bounds concurrent sends. ``wall`` gives unix seconds.
+    """
+
+    name = PLATFORM
+    delivers_at_commit = False
+    creates_are_safe = False
+
+    def __init__(
+        self,
+        token: str,
+        *,
+        base_url: str = "",
+        poll_timeout: int = 25,
+        connections: int = 32,
+        connect_timeout: float = 10.0,
+        read_timeout: float = 20.0,
+        poll_margin: float = POLL_MARGIN,
+        resolver: AbstractResolver | None = None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._token = token
+        self._address = (base_url or API_ADDRESS).rstrip("/")
+        self._poll_timeout = poll_timeout
+        self._poll_margin = poll_margin
+        self._connections = connections
+        self._connect_timeout = connect_timeout
+        self._read_timeout = read_timeout
+        self._resolver = resolver
+        self._wall = wall
+        head = token.partition(":")[0]
+        self._envelopes = Envelopes(head if head.isdigit() else "")
+        self.failures = FailureReader(PLATFORM, token)
+        self._offset: int | None = None
+        self._offset_at = 0.0
+        self._quick_polls = 0
+        self._requests: tuple[AiohttpRequest, AiohttpRequest] | None = None
+        self._bot = self._new_bot()
+
+    @property
+    def account(self) -> str:
+        """The bot's id; it is the part of the token before the colon, so it is known from the start."""
+        return self._envelopes.account
+
+    def _new_bot(self) -> ApiBot:
+        def pool(connections: int) -> AiohttpRequest:
+            return AiohttpRequest(
+                connections=connections,
+                connect_timeout=self._connect_timeout,
+                read_timeout=self._read_timeout,
+                resolver=self._resolver,
+            )
+
+        polls, sends = pool(2), pool(self._connections)
+        self._requests = (polls, sends)
+        return ApiBot(
+            self._token,
+            base_url=f"{self._address}/bot",
+            base_file_url=f"{self._address}/file/bot",
+            request=sends,
+            get_updates_request=polls,
+        )
+
+    async def connect(self) -> None:
+        """getMe proves the token. Raises PlatformFailure."""
+        for request in self._requests or ():
+            await request.initialize()
+        me = await self._call("getMe", {}, limit=SEND_LIMIT)
+        if not isinstance(me, dict) or not isinstance(me.get("id"), int):
+            raise PlatformFailure(self.failures.garbage("getMe"))
+        self._envelopes.account = str(me["id"])
+        self._envelopes.username = str(me.get("username") or "")
+
+    async def receive(self) -> Batch:
+        """One long poll; updates not yet confirmed come again. Raises PlatformFailure."""
+        if self._quick_polls >= QUICK_POLLS:
+            await asyncio.sleep(QUICK_POLL_PAUSE)  # a server that does not hold the poll must not spin us
+        begun = time.monotonic()
+        try:
+            answer = await self._poll()
+        except PlatformFailure as failure:
+            if not self.failures.is_webhook_conflict(failure.facts):
+                raise
+            await self._call("deleteWebhook", {"drop_pending_updates": False}, limit=SEND_LIMIT)
+            answer = await self._poll()
+        if not isinstance(answer, list):
+            raise PlatformFailure(self.failures.garbage("getUpdates"))
+        quick = not answer and self._poll_timeout > 0 and time.monotonic() - begun < QUICK_POLL
+        self._quick_polls = self._quick_polls + 1 if quick else 0
+        now = self._wall()
+        return Batch(tuple(self._envelopes.of(update, now) for update in answer), _next_offset(answer))
+
+    async def _poll(self) -> Any:
+        data: dict[str, Any] = {"timeout": self._poll_timeout, "allowed_updates": list(SERVED)}
+        if self._offset is not None and time.monotonic() - self._offset_at < OFFSET_LIFETIME:
+            data["offset"] = self._offset
+        limit = self._poll_timeout + self._poll_margin
+        return await self._call("getUpdates", data, limit=limit, read_timeout=limit)
+
+    def confirm(self, batch: Batch) -> None:
+        """The next poll tells Telegram that we have this batch."""
+        if isinstance(batch.token, int):
+            self._offset = batch.token
+            self._offset_at = time.monotonic()
+
+    def normalise(self, raw: str) -> Event:
+        """See ``normalise.normalise``. Raises Poison."""
+        return normalise(raw)
+
+    def render(self, text: str) -> tuple[OutgoingPart, ...]:
+        """See ``render.render``. Raises Poison."""
+        return render(text)
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        """One create, edit or delete. Raises PlatformFailure."""
+        method, data = request_of(outgoing)
+        answer = await self._call(method, data, limit=SEND_LIMIT)
+        if outgoing.operation is not Operation.CREATE:
+            return Receipt(outgoing.message_ref or "")
+        message_id = answer.get("message_id") if isinstance(answer, dict) else None
+        if not isinstance(message_id, int):
+            raise PlatformFailure(self.failures.garbage(method))
+        return Receipt(str(message_id))
+
+    async def typing(self, address: Address) -> None:
+        """Shown for five seconds or until the next message. Raises PlatformFailure."""
+        data = {"chat_id": address.chat_id, "action": "typing", **_thread(address)}
+        await self._call("sendChatAction", data, limit=TYPING_LIMIT)
+
+    async def download(self, attachment: AttachmentRef, limit: int) -> bytes:
+        """An inbound file of at most ``limit`` bytes (Telegram gives bots 20 MB). Raises PlatformFailure."""
+        described = await self._call("getFile", {"file_id": attachment.ref}, limit=SEND_LIMIT)
+        path = described.get("file_path") if isinstance(described, dict) else None
+        size = described.get("file_size") if isinstance(described, dict) else None
+        if not isinstance(path, str):
+            raise PlatformFailure(self.failures.garbage("getFile"))
+        if isinstance(size, int) and size > limit:
+            raise PlatformFailure(
+                self.failures.refused("getFile", f"the file has {size} bytes, over {limit}")
+            )
+        fetched = self._bot.request.retrieve(f"{self._address}/file/bot{self._token}/{path}")
+        content = await self.failures.guard("download", fetched, SEND_LIMIT)
+        if len(content) > limit:
+            raise PlatformFailure(self.failures.refused("download", f"the file is over {limit} bytes"))
+        return content
+
+    async def rebuild(self) -> None:
+        """New client, new sessions, new sockets; what was received and not confirmed comes again."""
+        await self.aclose()
+        self._quick_polls = 0
+        self._bot = self._new_bot()
+
+    async def aclose(self) -> None:
+        """Every connection is closed within ``CLOSE_LIMIT`` seconds."""
+        for request in self._requests or ():
+            await close_within(request, CLOSE_LIMIT)
+
+    async def _call(
+        self, method: str, data: dict[str, Any], *, limit: float, read_timeout: float | None = None
+    ) -> Any:
+        return await self.failures.guard(method, self._bot.call(method, data, read_timeout), limit)
+
+
+def _next_offset(updates: list[Any]) -> int | None:
+    """One more than the newest number; None when no update has one."""
+    numbers = [u.get("update_id") for u in updates if isinstance(u, dict)]
+    known = [n for n in numbers if isinstance(n, int) and not isinstance(n, bool)]
+    return max(known) + 1 if known else None
+
+
+def request_of(outgoing: Outgoing) -> tuple[str, dict[str, Any]]:
+    """The API method and its parameters. Raises Poison for a payload that is not ours."""
+    address = outgoing.address
+    data: dict[str, Any] = {"chat_id": address.chat_id}
+    if outgoing.operation is not Operation.CREATE:
+        data["message_id"] = _message_id(outgoing.message_ref)
+    if outgoing.operation is Operation.DELETE:
+        return "deleteMessage", data
+    data |= _content(outgoing)
+    data["link_preview_options"] = {"is_disabled": True}
+    if outgoing.operation is Operation.EDIT:
+        return "editMessageText", data
+    data |= _thread(address)
+    if address.reply_to is not None:
+        data["reply_parameters"] = {
+            "message_id": _message_id(address.reply_to),
+            "allow_sending_without_reply": True,
+        }
+    return "sendMessage", data
+
+
+def _content(outgoing: Outgoing) -> dict[str, Any]:
+    try:
+        payload = json.loads(outgoing.payload)
+        text, entities = str(payload["text"]), payload.get("entities")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Poison(f"not a payload of this platform: {type(error).__name__}") from None
+    if outgoing.plain:
+        text, entities = str(payload.get("plain") or text), None
+    if outgoing.marked:
+        shift = units(MARK_PREFIX)
+        text = MARK_PREFIX + text
+        entities = [{**e, "offset": e["offset"] + shift} for e in entities or ()] or None
+    return {"text": text, "entities": entities} if entities else {"text": text}
+
+
+def _thread(address: Address) -> dict[str, Any]:
+    return {} if address.thread_id is None else {"message_thread_id": address.thread_id}
+
+
+def _message_id(ref: str | None) -> int:
+    """The message's number within its chat; references carry the chat before a colon."""
+    try:
+        return int((ref or "").rpartition(":")[2])
+    except ValueError:
+        raise Poison(f"not a message of this platform: {ref!r}") from None
