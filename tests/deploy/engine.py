@@ -119,7 +119,8 @@ class Engine:
             self.docker("rm", "--force", "--volumes", *names)
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait(timeout=20)
-        for controller in Path("/sys/fs/cgroup").glob(f"*/{self._group}"):
-            with contextlib.suppress(OSError):
-                controller.rmdir()
+        for group in Path("/sys/fs/cgroup").rglob(self._group):
+            for folder, _, _ in os.walk(group, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
         shutil.rmtree(self._folder / "data", ignore_errors=True)
