@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, Union
 
@@ -177,8 +177,8 @@ Fault: TypeAlias = Union[
 
 def html_page(status: int = 502) -> Reply:
     """What a proxy in between answers, with 200 as well as with an error status."""
-    body = f"<html><head><title>{status}</title></head><body><center><h1>{status} Bad Gateway</h1></center></body></html>"
-    return Reply(status, body, "text/html")
+    head = f"<html><head><title>{status} Bad Gateway</title></head>"
+    return Reply(status, f"{head}<body><center><h1>{status} Bad Gateway</h1></center></body></html>", "text/html")
 
 
 def empty_object() -> Reply:
@@ -240,8 +240,11 @@ class Rule:
 class FaultQueue:
     """Rules in order of their arrival; the first one that is due for a call is used up by it."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_add: Callable[[], None] | None = None) -> None:
         self.rules: list[Rule] = []
+        self.revision = 0
+        """Grows with every rule: a long poll that sleeps sees by it that there is something new."""
+        self._on_add = on_add
 
     def add(
         self,
@@ -253,11 +256,13 @@ class FaultQueue:
         times: int | None = 1,
         seconds: float | None = None,
     ) -> Rule:
-        """Orders a fault; see Rule. With `seconds` it hits every matching call until then, unless `times` is
-        given as well by setting it on the rule."""
+        """Orders a fault; see Rule. With `seconds` it hits every matching call until they have passed."""
         until = None if seconds is None else time.monotonic() + seconds
-        rule = Rule(fault, endpoint, contains, after, None if seconds is not None else times, until)
+        rule = Rule(fault, endpoint, contains, after, times if seconds is None else None, until)
         self.rules.append(rule)
+        self.revision += 1
+        if self._on_add is not None:
+            self._on_add()
         return rule
 
     def pick(self, endpoint: str, text: str = "") -> Fault | None:

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
 from aiohttp import web
 
-from hermes.simulators.faults import Drip, FaultQueue
+from hermes.simulators.faults import ApiError, Delay, Drip, Fault, FaultQueue, Reply, Reset, Stall
 
 __all__ = ["Loopback", "reset_connection"]
 
@@ -52,7 +52,7 @@ class Loopback:
 
     def __init__(self, *, port: int = 0) -> None:
         self.port = port
-        self.faults = FaultQueue()
+        self.faults = FaultQueue(self.changed)
         self.connections = 0
         """Connections accepted so far: a pool that was rebuilt shows here."""
         self.reset_connects = 0
@@ -200,12 +200,36 @@ class Loopback:
         """What a failed wait shows."""
         return f"{self.connections} connections"
 
-    async def send(
-        self, request: web.Request, response: web.Response, drip: Drip | None = None
+    async def misbehave(
+        self, request: web.Request, fault: Fault, deliver: Callable[[], Awaitable[web.Response]]
     ) -> web.StreamResponse:
-        """Sends `response` whole, or a few bytes at a time."""
-        if drip is None:
-            return response
+        """Answers as the fault says; `deliver` carries the call out and makes the right answer."""
+        if isinstance(fault, Reset | Stall | Reply | ApiError) and fault.delivered:
+            await deliver()
+        match fault:
+            case Reset():
+                return reset_connection(request)
+            case Stall():
+                return await self.stall(request, fault.seconds, after_headers=fault.after_headers)
+            case Reply():
+                headers = {**fault.headers, "Content-Type": fault.content_type}
+                return web.Response(status=fault.status, body=fault.body.encode(), headers=headers)
+            case ApiError():
+                return self.refuse(fault)
+            case Delay():
+                await self.hold(fault.seconds)
+                return await deliver()
+            case Drip():
+                return await self.drip(request, await deliver(), fault)
+            case _:
+                return web.Response(status=500, text=f"{type(fault).__name__} is no fault of this endpoint")
+
+    def refuse(self, error: ApiError) -> web.Response:
+        """An error in the dialect of the service."""
+        raise NotImplementedError
+
+    async def drip(self, request: web.Request, response: web.Response, drip: Drip) -> web.StreamResponse:
+        """Sends `response` a few bytes at a time."""
         headers = {key: value for key, value in response.headers.items() if key.lower() != "content-length"}
         slow = web.StreamResponse(status=response.status, headers=headers)
         await slow.prepare(request)
