@@ -1,36 +1,36 @@
-"""What to do after a failed call: one pure state machine, one budget, one table of cures (DESIGN §5)."""
+"""What to do after a failed call: one pure state machine, one budget, one table of cures (DESIGN §5).
+
+For ANY sequence of failures the planner gives up within `bound(policy)` calls: each failed call leads to exactly
+one of a wait (at most `retries` a target), a transport rebuild (one a target), a repair (within its limit, over all
+targets), a switch (to a target not tried before) or an end.
+"""
+
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from hermes.core.failures import Verdict
+from hermes.core.failures import Reason, Verdict
+from hermes.policy.backoff import backoff
+from hermes.policy.cures import DEFAULT_LIMITS, NEEDS_IMAGES, Repair, cures, small_limit
 
+__all__ = [
+    "Apply", "GiveUp", "Park", "Plan", "RecoveryPolicy", "RecoveryState", "RecoveryTarget", "Repair", "SwitchTarget",
+    "Wait", "bound", "first_action", "initial", "plan", "skip",
+]  # fmt: skip
 
-class Repair(StrEnum):
-    """One change that may make the next attempt succeed. Each costs no retry and has a limit per call."""
+PROVIDER_WIDE = frozenset({Reason.OVERLOADED, Reason.SERVER_ERROR, Reason.TIMEOUT, Reason.RATE_LIMIT})
+"""Failures that may be an outage of the provider: with no other target the turn is parked (R13)."""
 
-    REBUILD_TRANSPORT = "rebuild_transport"
-    REFRESH_CREDENTIAL = "refresh_credential"
-    ROTATE_CREDENTIAL = "rotate_credential"
-    REDUCE_MAX_TOKENS = "reduce_max_tokens"
-    RAISE_MAX_TOKENS = "raise_max_tokens"
-    COMPACT = "compact"
-    SHRINK_IMAGES = "shrink_images"
-    DROP_IMAGES = "drop_images"
-    MOVE_TOOL_IMAGES = "move_tool_images"
-    STRIP_GRAMMAR_PATTERNS = "strip_grammar_patterns"
-    DROP_THINKING_SIGNATURES = "drop_thinking_signatures"
-    LOWER_CONTEXT_TIER = "lower_context_tier"
-    DROP_LONG_CONTEXT_BETA = "drop_long_context_beta"
-    DROP_PARAMETER = "drop_parameter"
+DEADLINE_KEY = "deadline"
+"""`GiveUp.sentence_key` when the next step would pass the deadline."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryTarget:
-    """One provider + model that may serve the call; index 0 is the primary. Windows in tokens, None = unknown."""
+    """One provider + model that may serve the call; index 0 is the primary. Tokens, None = unknown."""
 
     name: str
     context_window: int | None = None
@@ -39,7 +39,13 @@ class RecoveryTarget:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPolicy:
-    """Bounds of one call's recovery; printed by `hermes explain policy`. Times in seconds."""
+    """Bounds of one call's recovery; printed by `hermes explain policy`. Times in seconds.
+
+    `retries` are those after the first attempt, per target. A stated wait above `retry_after_cap` is not sat out:
+    another target, else the park, else a sentence. `repair_limits` override `DEFAULT_LIMITS`. `available` are the
+    repairs that the caller can carry out; others are skipped. With `prefer_bigger_window` an overflow goes to a
+    target with a larger known window before it is compacted.
+    """
 
     targets: tuple[RecoveryTarget, ...]
     retries: int = 3
@@ -50,21 +56,31 @@ class RecoveryPolicy:
     repair_limits: Mapping[Repair, int] = field(default_factory=dict)
     available: frozenset[Repair] = frozenset({Repair.REBUILD_TRANSPORT, Repair.REDUCE_MAX_TOKENS})
     can_park: bool = False
+    prefer_bigger_window: bool = False
+
+    def limit(self, repair: Repair) -> int:
+        """How often `repair` may be made for one call."""
+        return max(0, self.repair_limits.get(repair, DEFAULT_LIMITS.get(repair, 1)))
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryState:
-    """Where one call's recovery stands. Make it with `initial`; only `plan` and `skip` make the next ones."""
+    """Where one call's recovery stands. Make it with `initial`; only `plan` and `skip` make the next ones.
+
+    `target` is the index in use, `retries_used` and `rebuilt` belong to it. `spread` is the call's one draw.
+    """
 
     deadline: float
     target: int = 0
     retries_used: int = 0
     rebuilt: bool = False
     repairs: Mapping[Repair, int] = field(default_factory=dict)
+    small: Mapping[tuple[Reason, str | None], int] = field(default_factory=dict)
     tried: frozenset[int] = frozenset({0})
     failures: int = 0
     spread: float | None = None
     prompt_tokens: int | None = None
+    has_images: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +93,8 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Make this repair, then send at once. `limit`: the number it has to obey, if the error stated one."""
+    """Make this repair, then send at once. `limit`: the number to obey, if the error stated one
+    (REDUCE_MAX_TOKENS without one: halve)."""
 
     repair: Repair
     limit: int | None = None
@@ -109,26 +126,160 @@ class GiveUp:
 Plan: TypeAlias = Wait | Apply | SwitchTarget | Park | GiveUp
 
 
-def initial(policy: RecoveryPolicy, deadline: float, *, prompt_tokens: int | None = None,
-            target: int = 0) -> RecoveryState:
+def initial(policy: RecoveryPolicy, deadline: float, *, prompt_tokens: int | None = None, target: int = 0,
+            has_images: bool = False) -> RecoveryState:
     """The state before the first attempt. `deadline` is absolute on the clock that `plan` gets as `now`."""
+    if not 0 <= target < len(policy.targets):
+        raise ValueError(f"target {target} is not one of the {len(policy.targets)} targets of the policy")
     return RecoveryState(deadline=deadline, target=target, tried=frozenset({target}),
-                         prompt_tokens=prompt_tokens)
+                         prompt_tokens=prompt_tokens, has_images=has_images)
+
+
+def bound(policy: RecoveryPolicy) -> int:
+    """The most calls `plan` can lead to: targets × (retries + 1 + 1 rebuild) + Σ repair limits."""
+    repairs = sum(policy.limit(r) for r in policy.available if r is not Repair.REBUILD_TRANSPORT)
+    return len(policy.targets) * (max(0, policy.retries) + 2) + repairs
 
 
 def plan(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, *, now: float,
          u: float) -> tuple[RecoveryState, Plan]:
-    """Decide what follows a failed attempt. `now` monotonic seconds, `u` in [0, 1)."""
-    return state, GiveUp(f"{verdict.reason}/{verdict.detail or ''}", verdict)
+    """Decide what follows a failed attempt. `now`: seconds on the deadline's clock, `u` in [0, 1).
+
+    The first `u` of a call is kept for all its retries: a client that drew early stays early, so the send times of
+    many clients that failed together are spread evenly over the whole range (independent draws pile up in its
+    middle).
+    """
+    state = replace(state, failures=state.failures + 1, spread=u if state.spread is None else state.spread)
+    if now >= state.deadline:
+        return state, GiveUp(DEADLINE_KEY, verdict)
+    for step in (_bigger_window_first, _repair, _wait, _rebuild, _switch):
+        found = step(policy, state, verdict, now)
+        if found is not None:
+            return found
+    return state, _end(policy, state, verdict, now)
 
 
 def skip(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, *, now: float,
          u: float) -> tuple[RecoveryState, Plan]:
-    """The same for a target that the governor refused: no call was made, none is counted."""
-    return state, GiveUp(f"{verdict.reason}/{verdict.detail or ''}", verdict)
+    """The same for a target that the governor refused: no call was made, none is counted.
+
+    Another target that fits is taken at once; else the guard's wait (`verdict.retry_after`, at least 1 s) is sat
+    out if it is within `retry_after_cap` and the deadline; else park or give up.
+    """
+    if now >= state.deadline:
+        return state, GiveUp(DEADLINE_KEY, verdict)
+    found = _switch(policy, state, verdict, now)
+    if found is not None:
+        return found
+    wait = max(1.0, verdict.retry_after or 0.0) + policy.base * policy.ratio * min(max(u, 0.0), 1.0)
+    if wait <= policy.retry_after_cap and now + wait < state.deadline:
+        return state, Wait(wait, now + wait)
+    return state, _end(policy, state, verdict, now)
 
 
-def bound(policy: RecoveryPolicy) -> int:
-    """The most calls `plan` can lead to."""
-    limits = sum(policy.repair_limits.get(r, 1) for r in policy.available if r is not Repair.REBUILD_TRANSPORT)
-    return len(policy.targets) * (policy.retries + 2) + limits
+_Step: TypeAlias = tuple[RecoveryState, Plan] | None
+
+
+def _bigger_window_first(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now: float) -> _Step:
+    if policy.prefer_bigger_window and verdict.reason is Reason.CONTEXT_OVERFLOW:
+        return _switch(policy, state, verdict, now)
+    return None
+
+
+def _repair(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now: float) -> _Step:
+    for repair in cures(verdict.reason, verdict.detail):
+        if repair not in policy.available or (repair in NEEDS_IMAGES and not state.has_images):
+            continue
+        if repair is Repair.REBUILD_TRANSPORT:
+            found = _rebuild(policy, state, verdict, now)
+            if found is not None:
+                return found
+            continue
+        used = state.repairs.get(repair, 0)
+        if used < policy.limit(repair):
+            after = replace(state, repairs={**state.repairs, repair: used + 1})
+            return after, Apply(repair, verdict.limit)
+    return None
+
+
+def _may_retry(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict) -> bool:
+    if not verdict.retryable and verdict.reason is not Reason.UNKNOWN:
+        return False
+    small = small_limit(verdict.reason, verdict.detail)
+    if small is not None and state.small.get((verdict.reason, verdict.detail), 0) >= small:
+        return False
+    return state.retries_used < policy.retries
+
+
+def _wait(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now: float) -> _Step:
+    if not _may_retry(policy, state, verdict):
+        return None
+    seconds = _delay(policy, state, verdict)
+    if seconds is None or now + seconds >= state.deadline:
+        return None
+    key = (verdict.reason, verdict.detail)
+    after = replace(state, retries_used=state.retries_used + 1,
+                    small={**state.small, key: state.small.get(key, 0) + 1})
+    return after, Wait(seconds, now + seconds)
+
+
+def _delay(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict) -> float | None:
+    """Seconds to wait, or None when the upstream asks for more than `retry_after_cap`."""
+    draw = state.spread if state.spread is not None else 0.0
+    own = backoff(state.retries_used + 1, draw, base=policy.base, cap=policy.cap, ratio=policy.ratio)
+    stated = verdict.retry_after
+    if stated is None or not math.isfinite(stated) or stated < 0.0:
+        return own
+    if stated > policy.retry_after_cap:
+        return None
+    jitter = own - backoff(state.retries_used + 1, 0.0, base=policy.base, cap=policy.cap, ratio=policy.ratio)
+    return min(stated + jitter, max(stated, policy.retry_after_cap))
+
+
+def _rebuild(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now: float) -> _Step:
+    """A fresh connection pool helps against dead connections only."""
+    if (verdict.reason is not Reason.TIMEOUT or not verdict.retryable or state.rebuilt
+            or Repair.REBUILD_TRANSPORT not in policy.available or _asks_too_much(policy, verdict)):
+        return None
+    return replace(state, rebuilt=True), Apply(Repair.REBUILD_TRANSPORT)
+
+
+def _asks_too_much(policy: RecoveryPolicy, verdict: Verdict) -> bool:
+    return verdict.retry_after is not None and verdict.retry_after > policy.retry_after_cap
+
+
+def _switch(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now: float) -> _Step:
+    for index in range(len(policy.targets)):
+        if index not in state.tried and _fits(policy, state, verdict, index):
+            after = replace(state, target=index, retries_used=0, rebuilt=False, tried=state.tried | {index})
+            return after, SwitchTarget(index)
+    return None
+
+
+def _fits(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, index: int) -> bool:
+    """Whether the request fits the target's window; after an overflow the window must be known to be larger."""
+    window = policy.targets[index].context_window
+    needed = max(state.prompt_tokens or 0, verdict.requested or 0)
+    if verdict.reason in {Reason.CONTEXT_OVERFLOW, Reason.LONG_CONTEXT_TIER}:
+        present = verdict.limit if verdict.detail is None else None
+        present = present or policy.targets[state.target].context_window
+        return window is not None and window > needed and window > (present or 0)
+    return window is None or window > (state.prompt_tokens or 0)
+
+
+def _end(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now: float) -> Park | GiveUp:
+    if policy.can_park and verdict.retryable and verdict.reason in PROVIDER_WIDE:
+        return Park(None if verdict.retry_after is None else now + verdict.retry_after, verdict)
+    detail = f"/{verdict.detail}" if verdict.detail else ""
+    return GiveUp(f"{verdict.reason.value}{detail}", verdict)
+
+
+def first_action(verdict: Verdict) -> str:
+    """The cheapest step that can cure this verdict, in a word for `hermes explain error`: a repair's name, `wait`,
+    `switch_target` (what else could help: another provider or model) or `give_up`."""
+    row = cures(verdict.reason, verdict.detail)
+    if row and not (verdict.retryable and row[0] is not Repair.REBUILD_TRANSPORT):
+        return row[0].value
+    if verdict.retryable:
+        return "wait"
+    return "give_up" if verdict.reason is Reason.CONTEXT_OVERFLOW else "switch_target"

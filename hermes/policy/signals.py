@@ -166,7 +166,7 @@ def parse_status(value: object) -> int | None:
         value = value.strip()
         if not re.fullmatch(r"[1-5][0-9]{2}", value):
             return None
-        value = int(value)
+        return int(value)
     return value if isinstance(value, int) and 100 <= value <= 599 else None
 
 
