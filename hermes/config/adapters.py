@@ -1,0 +1,147 @@
+"""Bases of the adapters' own sections. Each adapter extends one in its ``config.py`` and imports no SDK there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from pydantic import Field
+
+from hermes.config.fields import (
+    NO_SECRET,
+    Complaint,
+    Duration,
+    Flag,
+    Identifier,
+    Identifiers,
+    Number,
+    Reload,
+    Secret,
+    Section,
+    Size,
+    Text,
+    Texts,
+    Whole,
+    key,
+)
+
+
+class PlatformConfig(Section):
+    """What every platform has."""
+
+    enabled: Flag = key(False, "Whether this platform is connected.", reload=Reload.LINK)
+    allowed_users: Identifiers = key((), "Ids of the people who may talk to the bot.")
+    allow_all_users: Flag = key(False, "Anybody may talk to the bot, and spend the owner's money.")
+    home_channel: Text = key("", "Chat id that gets notices and scheduled output; empty: set by /sethome.")
+
+    on_by_default: ClassVar[bool] = False
+
+
+class ModelSpec(Section):
+    """What is known about one model. Prices are US dollars a million tokens; 0 = unknown or free."""
+
+    context_window: Whole = key(128_000, "Tokens of prompt and answer together.", gt=0)
+    max_output: Whole = key(8_192, "Most tokens of one answer.", gt=0)
+    price_input: Number = key(0.0, "US dollars a million prompt tokens.", ge=0)
+    price_output: Number = key(0.0, "US dollars a million answer tokens.", ge=0)
+    images: Flag = key(False, "Whether the model takes images.")
+
+
+class PoolStrategy(StrEnum):
+    FILL_FIRST = "fill_first"
+    ROUND_ROBIN = "round_robin"
+    LEAST_USED = "least_used"
+
+
+class EnvCredential(Section):
+    """A variable, looked at again at each reload."""
+
+    kind: Literal["env"] = key("env", "Where the credential comes from.", reload=Reload.LINK)
+    name: Identifier = key("", "Name of the variable.", reload=Reload.LINK)
+
+
+class FileCredential(Section):
+    """A file, read again when it changes."""
+
+    kind: Literal["file"] = key("file", "Where the credential comes from.", reload=Reload.LINK)
+    path: Identifier = key("", "The file that holds the secret as its only line.", reload=Reload.LINK)
+
+
+class CommandCredential(Section):
+    """A program that prints the secret."""
+
+    kind: Literal["command"] = key("command", "Where the credential comes from.", reload=Reload.LINK)
+    command: Texts = key((), "Program and arguments; no shell.", reload=Reload.LINK)
+    timeout: Duration = key(10.0, "Longest time it may take.", reload=Reload.LINK, gt=0)
+    valid_for: Duration = key(3600.0, "How long its answer is used.", reload=Reload.LINK, gt=0)
+
+
+class OauthCredential(Section):
+    """An OAuth 2 refresh token; refreshed once for all callers."""
+
+    kind: Literal["oauth_refresh"] = key("oauth_refresh", "Where the credential comes from.", reload=Reload.LINK)
+    token_url: Text = key("", "Where a new access token is asked for.", reload=Reload.LINK)
+    client_id: Text = key("", "Name of this client at the server.", reload=Reload.LINK)
+    client_secret: Secret = key(NO_SECRET, "Secret of this client, if it has one.", reload=Reload.LINK)
+    refresh_token: Secret = key(NO_SECRET, "The first refresh token; later ones are kept in credentials.json.",
+                                reload=Reload.LINK)
+    refresh_before: Duration = key(300.0, "How long before its end a token is renewed.", reload=Reload.LINK, ge=0)
+
+
+Credential: TypeAlias = Annotated[
+    EnvCredential | FileCredential | CommandCredential | OauthCredential, Field(discriminator="kind")
+]
+
+_NEEDED = {"env": "name", "file": "path", "command": "command", "oauth_refresh": "refresh_token"}
+
+
+class ProviderConfig(Section):
+    """What every provider has."""
+
+    enabled: Flag = key(True, "Whether this provider may be used.", reload=Reload.LINK)
+    kind: Text = key("", "Which adapter speaks to it.", reload=Reload.LINK)
+    connect_timeout: Duration = key(15.0, "Longest wait for a connection.", reload=Reload.LINK, gt=0)
+    first_byte_timeout: Duration = key(120.0, "Longest wait for the first byte of an answer.",
+                                       reload=Reload.LINK, gt=0)
+    stall_timeout: Duration = key(60.0, "Longest silence within an answer.", reload=Reload.LINK, gt=0)
+    total_timeout: Duration = key(900.0, "Longest time for one answer.", reload=Reload.LINK, gt=0)
+    max_concurrency: Whole = key(256, "Most calls at once; the governor goes below it on 429 and 529.", gt=0)
+    requests_per_minute: Whole = key(0, "Most calls a minute; 0: only what the server's headers tell.", ge=0)
+    tokens_per_minute: Whole = key(0, "Most tokens a minute; 0: only what the server's headers tell.", ge=0)
+    models: Mapping[Text, ModelSpec] = key(dict, "What is known about its models, by name.")
+
+
+class KeyedProviderConfig(ProviderConfig):
+    """A provider that wants a key: one, a pool of them, or a credential that is fetched."""
+
+    api_key: Secret = key(NO_SECRET, "The key; empty for a server that wants none.", reload=Reload.LINK)
+    api_key_file: Text = key("", "A file that holds the key instead.", reload=Reload.LINK)
+    api_keys: tuple[Secret, ...] = key((), "A pool of keys instead of one.", reload=Reload.LINK)
+    credential: Credential | None = key(None, "A credential that is fetched instead of a key.", reload=Reload.LINK)
+    pool_strategy: PoolStrategy = key(PoolStrategy.FILL_FIRST, "Which key of the pool is taken.")
+    max_response_bytes: Size = key(32 * 2**20, "Most bytes of one answer.", reload=Reload.LINK, gt=0)
+
+    def complaints(self) -> tuple[Complaint, ...]:
+        given = [name for name, there in (
+            ("api_key", self.api_key.get_secret_value() != ""),
+            ("api_keys", bool(self.api_keys)),
+            ("credential", self.credential is not None),
+        ) if there]
+        found = list(super().complaints())
+        if len(given) > 1:
+            found.append(Complaint(given[1], f"{' and '.join(given)} are both given", "one of them",
+                                   f"remove {given[1]} or {given[0]}"))
+        if self.credential is not None and not _filled(self.credential, _NEEDED[self.credential.kind]):
+            name = _NEEDED[self.credential.kind]
+            found.append(Complaint(f"credential.{name}", "missing", "a value", f"add {name}: to credential"))
+        return tuple(found)
+
+    def has_key(self) -> bool:
+        """True when anything is configured to authenticate with."""
+        return bool(self.api_key.get_secret_value() or self.api_keys or self.credential)
+
+
+def _filled(credential: Section, name: str) -> bool:
+    value = getattr(credential, name)
+    return bool(value.get_secret_value() if hasattr(value, "get_secret_value") else value)

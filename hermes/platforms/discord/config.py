@@ -1,0 +1,40 @@
+"""The section ``platforms.discord``."""
+
+from __future__ import annotations
+
+from hermes.config.adapters import PlatformConfig
+from hermes.config.fields import (
+    NO_SECRET,
+    BaseUrl,
+    Complaint,
+    Duration,
+    Reload,
+    Secret,
+    SocketUrl,
+    Text,
+    Whole,
+    key,
+)
+
+
+class DiscordConfig(PlatformConfig):
+    """Discord, or servers that speak its protocol."""
+
+    token: Secret = key(NO_SECRET, "The bot's token, without the word Bot.", reload=Reload.LINK)
+    token_file: Text = key("", "A file that holds the token instead.", reload=Reload.LINK)
+    api_url: BaseUrl = key(
+        "", "Another REST address, with its version; empty: Discord's.", reload=Reload.LINK
+    )
+    gateway_url: SocketUrl = key("", "Another gateway address; empty: Discord's.", reload=Reload.LINK)
+    catch_up_messages: Whole = key(200, "Most messages read per channel after a gap.", ge=0)
+    catch_up_age: Duration = key(86_400.0, "Oldest message read after a gap.", ge=0)
+    request_timeout: Duration = key(30.0, "Longest wait for an answer.", reload=Reload.LINK, gt=0)
+
+    def complaints(self) -> tuple[Complaint, ...]:
+        if not self.token.get_secret_value():
+            return (
+                Complaint(
+                    "token", "missing", "the bot's token", "set DISCORD_BOT_TOKEN, or token: or token_file:"
+                ),
+            )
+        return ()

@@ -1,0 +1,65 @@
+"""The section ``platforms.slack``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from hermes.config.adapters import PlatformConfig
+from hermes.config.fields import NO_SECRET, BaseUrl, Complaint, Duration, Reload, Secret, Text, Whole, key
+
+
+class SlackMode(StrEnum):
+    SOCKET = "socket"
+    HTTP = "http"
+
+
+class SlackConfig(PlatformConfig):
+    """Slack, or a server that speaks its protocol."""
+
+    mode: SlackMode = key(
+        SlackMode.SOCKET, "socket: we call Slack; http: Slack calls us.", reload=Reload.LINK
+    )
+    bot_token: Secret = key(NO_SECRET, "Bot token, xoxb-….", reload=Reload.LINK)
+    bot_token_file: Text = key("", "A file that holds the bot token instead.", reload=Reload.LINK)
+    app_token: Secret = key(NO_SECRET, "App-level token, xapp-…, for mode socket.", reload=Reload.LINK)
+    app_token_file: Text = key("", "A file that holds the app-level token instead.", reload=Reload.LINK)
+    signing_secret: Secret = key(NO_SECRET, "Signing secret, for mode http.", reload=Reload.LINK)
+    signing_secret_file: Text = key("", "A file that holds the signing secret instead.", reload=Reload.LINK)
+    base_url: BaseUrl = key("", "Another Web API address; empty: Slack's.", reload=Reload.LINK)
+    catch_up_messages: Whole = key(200, "Most messages read per channel after a gap.", ge=0)
+    catch_up_age: Duration = key(86_400.0, "Oldest message read after a gap.", ge=0)
+    request_timeout: Duration = key(30.0, "Longest wait for an answer.", reload=Reload.LINK, gt=0)
+    ping_interval: Duration = key(10.0, "Time between two pings of the socket.", reload=Reload.LINK, gt=0)
+
+    def complaints(self) -> tuple[Complaint, ...]:
+        wanted = [("bot_token", self.bot_token, "xoxb-", "SLACK_BOT_TOKEN")]
+        if self.mode is SlackMode.SOCKET:
+            wanted.append(("app_token", self.app_token, "xapp-", "SLACK_APP_TOKEN"))
+        found = []
+        for name, secret, prefix, variable in wanted:
+            text = secret.get_secret_value()
+            if not text:
+                found.append(
+                    Complaint(
+                        name, "missing", f"a token that starts with {prefix}", f"set {variable} or {name}:"
+                    )
+                )
+            elif not text.startswith(prefix):
+                found.append(
+                    Complaint(
+                        name,
+                        f"a text that does not start with {prefix}",
+                        f"a token that starts with {prefix}",
+                        "bot and app token are two different ones",
+                    )
+                )
+        if self.mode is SlackMode.HTTP and not self.signing_secret.get_secret_value():
+            found.append(
+                Complaint(
+                    "signing_secret",
+                    "missing",
+                    "the app's signing secret",
+                    "add signing_secret:, or use mode: socket",
+                )
+            )
+        return tuple(found)

@@ -1,0 +1,1 @@
+"""Telegram, by long polling or webhook."""

@@ -1,0 +1,1 @@
+"""The page's chat, whose destination is the store."""
