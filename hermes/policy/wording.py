@@ -41,7 +41,7 @@ GRAMMAR = any_of(
     r"fail(?:ed|ure)? to (?:parse|initiali[sz]e|compile|create|convert)[^\n]{0,30}\b(?:grammar|samplers?)\b",
     r"error parsing grammar", r"json schema conversion failed", r"unable to (?:generate|parse|compile)[^\n]{0,20}grammar",
     r"pattern must start with \^ and end with \$", r"grammar (?:parse|parsing|compil\w+) (?:error|failed)",
-    r"\bparse: error[^\n]{0,40}grammar", r"invalid grammar\b",
+    r"\bparse: error[^\n]{0,40}grammar", r"unable to generate parser for this template", r"invalid grammar\b",
     r"(?:unsupported|invalid|unrecognized)[^\n]{0,30}\bpattern\b[^\n]{0,40}(?:grammar|schema)[^\n]{0,20}gbnf",
 )
 
@@ -136,7 +136,7 @@ OVERFLOW = any_of(
     r"[^\n]{0,60}\b(?:context|max(?:imum)? model) ?-?(?:length|window|size|limit)",
     r"context (?:length|window|size|limit)[^\n]{0,40}(?:exceeded|exceeds|overflow|too (?:small|long)|is (?:full|only \d))",
     r"(?:max(?:imum)?|known) context(?: limit| length| window| size)?\b[^\n]{0,60}(?:\d|reduce|exceed)",
-    r"prompt (?:is )?too long", r"input (?:is|was) too long", r"input (?:is )?too large to process",
+    r"reached (?:the )?(?:max(?:imum)? )?context (?:length|window|limit|size)", r"prompt (?:is )?too long", r"input (?:is|was) too long", r"input (?:is )?too large to process",
     r"prompt (?:tokens?|token count|length)[^\n]{0,30}(?:exceeds?|is too|>|larger|greater) ", r"prompt exceeds max length",
     r"(?:input|prompt|request|message|messages|total|requested)\w* ?(?:tokens?|length|token count|message token length)\b[^\n]{0,50}"
     r"(?:exceed|longer|larger|greater|over|above|too (?:long|large|many))",
@@ -184,5 +184,5 @@ PAYLOAD = any_of(
     r"exceeds? the maximum (?:allowed )?(?:number of bytes|request size|body size|payload size|size)",
     r"(?:request|body|payload)[^\n]{0,30}exceed\w*[^\n]{0,40}(?:bytes|\bmb\b|\bmib\b|size)", r"length limit exceeded",
     r"maximum (?:request|body|payload|content)[^\n]{0,12} ?(?:size|length)[^\n]{0,30}(?:exceed|\d)",
-    r"failed to buffer the request body", r"total (?:request )?size[^\n]{0,30}exceed",
+    r"failed to buffer the request body", r"total (?:request )?size[^\n]{0,30}exceed", r"max(?:imum)? bytes to request body",
 )

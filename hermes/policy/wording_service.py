@@ -30,7 +30,7 @@ MODEL = any_of(
 PER_TIME = any_of(
     r"(?:rate|quota|limit|exceed|throttl|reached)[^\n]{0,120}(?:tokens?|requests?|calls?|queries) ?(?:per |/ ?)(?:\w+ )?(?:min|day|hour|month|second)",
     r"(?:reached|exceeded|limit|max)[^\n]{0,60}\b(?:rpm|tpm|tpd|rpd|qps)\b", r"too many tokens, please wait", r"online_prediction_\w+_per_\w+",
-    r"exceeded token rate limit", r"would exceed (?:your|the)[^\n]{0,40}rate limit",
+    r"exceeded token rate limit", r"(?:daily|hourly|weekly|minute) rate limit", r"service tier capacity exceeded", r"would exceed (?:your|the)[^\n]{0,40}rate limit",
 )
 
 USAGE_WINDOW = any_of(
@@ -41,7 +41,7 @@ USAGE_WINDOW = any_of(
 
 THROTTLE = any_of(
     r"rate[- ]?limit(?:ed|s|ing)?\b[^\n]{0,60}(?:exceed|reached|hit|try again|please|retry|wait|error|quota|per |upstream)",
-    r"(?:exceed\w*|reached|hit|over)[^\n]{0,60}\b(?:rate|request|rpm|tpm|tpd|rpd|concurren\w*|token rate|call rate|throughput)[ -]?(?:limit|quota|rate limit)?",
+    r"(?:exceed\w*|reached|hit|over)[^\n]{0,60}\b(?:rate|request|rpm|tpm|tpd|rpd|concurren\w*|token rate|call rate|throughput)[ -]?(?:limit|quota|rate limit)",
     r"(?:been|are|is|being|temporarily) (?:rate[- ]?limited|throttled)", r"too many (?:concurrent )?(?:requests|tokens, please wait|connections|calls)",
     r"tokens? per (?:min|day|hour|month|second)", r"requests? per (?:min|day|hour|second)", r"\b(?:rpm|tpm|tpd|rpd)\b[:) ]",
     r"quota exceeded for (?:metric|quota|[\w.]+\.googleapis)", r"resource (?:has been )?exhausted",
@@ -128,7 +128,7 @@ LOCAL_TRANSPORT = any_of(
     r"econn(?:reset|refused|aborted)|etimedout|enotfound|eai_again|epipe|und_err_\w+|ehostunreach|enetunreach", r"socket (?:hang up|connection was closed|closed|timeout)",
     r"(?:name resolution|name or service not known|nodename nor servname|getaddrinfo|dns (?:lookup|resolution|error))", r"premature(?:ly)? (?:close|closed|end)",
     r"(?:fetch failed|network (?:error|connection lost|is unreachable)|cannot connect to host|failed to (?:connect|establish)|unable to connect|max retries exceeded with url|no route to host)",
-    r"unexpected eof|\beof\b (?:occurred|while|reached)|read: connection|broken pipe|goaway|http/2 stream", r"^\W*(?:terminated|aborted)\W*$", r"before (?:response\.completed|completion|message_stop|\[done\])", r"remote end closed", r"all connection attempts failed",
+    r"unexpected eof|\beof\b (?:occurred|while|reached)|read: connection|broken pipe|goaway|http/2 stream", r"^\W*(?:\w*error: )?(?:terminated|aborted|request was aborted\.?)\W*$", r"request was aborted", r"before (?:response\.completed|completion|message_stop|\[done\])", r"remote end closed", r"all connection attempts failed",
 )
 
 TIMED_OUT = any_of(
