@@ -20,7 +20,6 @@ from aiohttp.abc import AbstractResolver
 from multidict import CIMultiDict
 from yarl import URL
 
-
 ERROR_LIMIT = 256 * 1024
 """Bytes of an error's body that are read; the SDKs would read an endless one."""
 

@@ -9,6 +9,10 @@ from typing import Generic, TypeVar
 C = TypeVar("C")
 
 
+class Closed(Exception):
+    """A call came after the end."""
+
+
 class _Lease(Generic[C]):
     __slots__ = ("client", "retired", "uses")
 
@@ -30,9 +34,9 @@ class Clients(Generic[C]):
 
     @asynccontextmanager
     async def lease(self) -> AsyncIterator[C]:
-        """The client for one call. Raises RuntimeError after ``aclose``."""
+        """The client for one call. Raises Closed after ``aclose``."""
         if self._closed:
-            raise RuntimeError("the provider is closed")
+            raise Closed("the provider is closed")
         lease = self._current
         lease.uses += 1
         try:

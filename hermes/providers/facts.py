@@ -18,6 +18,7 @@ import httpx2
 
 from hermes.core.failures import FailureFacts, FaultKind, Phase
 from hermes.providers.answers import SHOWN_LIMIT, WrongAnswer, message_of
+from hermes.providers.clients import Closed
 from hermes.providers.limits import LimitReached
 
 CAUSES_LIMIT = 10
@@ -133,6 +134,8 @@ def _kind(errors: list[BaseException], call: CallProgress) -> tuple[FaultKind, P
     begun = call.phase is Phase.STREAM
     for each in reversed(errors):
         match each:
+            case Closed():
+                return FaultKind.REQUEST_INVALID, Phase.REQUEST
             case LimitReached():
                 waiting = each.kind is FaultKind.FIRST_BYTE_TIMEOUT or not begun
                 return each.kind, Phase.FIRST_BYTE if waiting else Phase.STREAM
