@@ -130,6 +130,9 @@ class Provider(Protocol):
         """Closes the pool. Idempotent."""
 
 
+NOTE_ONLY = 1e12
+"""``not_before`` of a row that begins no turn of its own."""
+
 # ---- the store ------------------------------------------------------------------------------------
 
 
@@ -166,6 +169,18 @@ class Inbox(Protocol):
         Rows that are not ``new`` any more are left alone; if none was, nothing is said.
         """
 
+    async def defer(self, row: InboxId, not_before: float) -> None:
+        """The row waits; at ``NOTE_ONLY`` it begins no turn and goes with the next one (an edit's note)."""
+
+    async def dead_letters(self) -> list[InboxRow]:
+        """Rows that ended as ``dead_letter`` and were not dropped."""
+
+    async def revive(self, row: InboxId) -> InboxRow | None:
+        """A dead letter whose envelope could be read becomes ``new`` again; None if there is none."""
+
+    async def drop(self, row: InboxId, now: float) -> int:
+        """Takes a dead letter off the list."""
+
     async def replace(self, platform: str, account: str, message_ref: str, by: InboxId, now: float) -> bool:
         """An edit came: the original, if still ``new``, ends as ``replaced_by_edit``. True if it did."""
 
@@ -180,6 +195,9 @@ class Turns(Protocol):
 
         Rows that ``allowed`` refuses end as ``ignored(access)`` (R6). Raises epoch of a resumed turn.
         """
+
+    async def transcript(self, session: SessionId) -> tuple[str, ...]:
+        """The live transcript as stored now, oldest first."""
 
     async def begin_step(self, intent: StepIntent, now: float) -> None:
         """Inputs become transcript items; the call and its reserved money are on disk. Raises LostFence."""
@@ -305,6 +323,12 @@ class Sessions(Protocol):
     async def deliveries(self, platform: str, chat_id: str, after_seq: int, limit: int) -> list[OutboxRow]:
         """Delivered parts of a chat by sequence (R21)."""
 
+    async def recent_positions(self, platform: str, chat_id: str, limit: int) -> tuple[int, int]:
+        """(outbox seq, inbox id) after which at most ``limit`` lines of a chat follow."""
+
+    async def chats(self, platform: str) -> list[tuple[str, str, str | None]]:
+        """(account, chat id, thread id) of chats a platform has spoken from, most recent first."""
+
     async def said(self, platform: str, chat_id: str, after_id: int, limit: int) -> list[InboxRow]:
         """Accepted rows of a chat by id, whatever became of them."""
 
@@ -333,11 +357,14 @@ class TurnObserver(Protocol):
     def on_tool(self, name: str, phase: str) -> None:
         """A tool starts or ends."""
 
+    async def settle(self) -> None:
+        """Called before T2: no draft is on its way when this returns, or its bound has passed."""
+
 
 class Replies(Protocol):
     """Renders a turn's final text for its address; given to the agent by the gateway."""
 
-    def reply(self, address: Address, session: SessionId, text: str) -> NewDelivery:
+    def reply(self, address: Address, session: SessionId | None, text: str) -> NewDelivery:
         """Raises Poison when the text cannot be rendered."""
 
 

@@ -102,6 +102,7 @@ class Admitted:
     update: RawUpdate
     session_key: str | None
     principal_hint: str | None = None  # existing principal, e.g. the owner for the local page
+    hold_seconds: float = 0.0  # burst merging: album parts and client-split pastes only (R7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,7 @@ class Claim:
     draft: Draft | None = None
     parked: bool = False  # the blame rule (R15): do not run it, tell the person
     started: tuple[StartedTool, ...] = ()
+    cause: TurnCause | None = None  # its end was decided before (a /stop): end it, do not run it
     suspect: bool = False  # crashed with a local step open, twice or more: run it alone (R15)
 
 

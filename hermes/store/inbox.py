@@ -88,6 +88,46 @@ class SqliteInbox:
 
         return await self._db.write(end)
 
+    async def defer(self, row: InboxId, not_before: float) -> None:
+        await self._db.write(
+            lambda conn: conn.execute(
+                "UPDATE inbox SET not_before=? WHERE id=? AND state='new'", (not_before, row)
+            )
+        )
+
+    async def dead_letters(self) -> list[InboxRow]:
+        return await self._db.read(
+            lambda conn: [
+                inbox_row(r)
+                for r in conn.execute(
+                    f"SELECT {INBOX_COLUMNS.replace('problem', 'coalesce(outcome_reason, problem)')} FROM inbox "
+                    "WHERE outcome='dead_letter' AND outcome_ref IS NOT 'dropped' ORDER BY id"
+                )
+            ]
+        )
+
+    async def revive(self, row: InboxId) -> InboxRow | None:
+        def revive(conn: sqlite3.Connection) -> InboxRow | None:
+            changed = conn.execute(
+                "UPDATE inbox SET state='new', outcome=NULL, outcome_reason=NULL, outcome_ref=NULL, done_at=NULL, "
+                "attempts=0, not_before=0, turn_id=NULL WHERE id=? AND outcome='dead_letter' AND session_id IS NOT NULL",
+                (row,),
+            ).rowcount
+            if not changed:
+                return None
+            return inbox_row(conn.execute(f"SELECT {INBOX_COLUMNS} FROM inbox WHERE id=?", (row,)).fetchone())
+
+        return await self._db.write(revive)
+
+    async def drop(self, row: InboxId, now: float) -> int:
+        return await self._db.write(
+            lambda conn: (
+                conn.execute(
+                    "UPDATE inbox SET outcome_ref='dropped' WHERE id=? AND outcome='dead_letter'", (row,)
+                ).rowcount
+            )
+        )
+
     async def replace(self, platform: str, account: str, message_ref: str, by: InboxId, now: float) -> bool:
         def replace(conn: sqlite3.Connection) -> bool:
             return bool(
@@ -136,13 +176,13 @@ def _accept_one(conn: sqlite3.Connection, admitted: Admitted, now: float) -> Acc
     row_id = conn.execute(
         "INSERT INTO inbox(platform, account, dedup_key, message_ref, session_id, principal_id, user_id, display, "
         "chat_id, chat_kind, thread_id, merge_key, raw, problem, state, outcome, outcome_reason, received_at, "
-        "sent_at, done_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "sent_at, done_at, not_before) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (
             u.platform, u.account, u.dedup_key, u.message_ref, session, principal,
             i.user_id if i else None, i.display if i else None, c.chat_id if c else None,
             c.kind.value if c else None, c.thread_id if c else None, u.merge_key, u.raw, u.problem,
             (InboxState.DONE if dead else InboxState.NEW).value, Outcome.DEAD_LETTER.value if dead else None,
-            u.problem if dead else None, now, u.sent_at, now if dead else None,
+            u.problem if dead else None, now, u.sent_at, now if dead else None, now + admitted.hold_seconds,
         ),
     ).lastrowid  # fmt: skip
     assert row_id is not None

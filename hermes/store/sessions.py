@@ -199,7 +199,7 @@ def _figures(conn: sqlite3.Connection) -> StoreFigures:
         return int(found[0]), found[1]
 
     new, oldest_in = one(
-        "SELECT count(*), min(received_at) FROM inbox i WHERE state='new' AND NOT EXISTS "
+        "SELECT count(*), min(received_at) FROM inbox i WHERE state='new' AND not_before<1e12 AND NOT EXISTS "
         "(SELECT 1 FROM turns t WHERE t.session_id=i.session_id AND t.state='suspended')"
     )
     claimed, _ = one("SELECT count(*), NULL FROM inbox WHERE state='claimed'")

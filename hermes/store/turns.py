@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from hermes.core.errors import LostFence
 from hermes.core.events import Address
 from hermes.core.ids import DeliveryId, InboxId, IntentId, SessionId, TurnId
+from hermes.core.ports import NOTE_ONLY
 from hermes.core.principals import PrincipalId
 from hermes.core.records import (
     Claim,
@@ -23,6 +24,7 @@ from hermes.core.records import (
     ToolEffect,
     ToolIntent,
     ToolOutcome,
+    TurnCause,
     TurnFinish,
 )
 from hermes.core.transcript import Item, ToolResultItem, UserItem, dump_item, searchable_text
@@ -47,7 +49,7 @@ class SqliteTurns:
         def claim(conn: sqlite3.Connection) -> Claim | None:
             open_turn = conn.execute(
                 "SELECT id, state, epoch, principal_id, platform, account, chat_id, thread_id, reply_to, step, "
-                "active_seconds, parked, crashes FROM turns WHERE session_id=? AND state<>'done' LIMIT 1",
+                "active_seconds, parked, crashes, cause FROM turns WHERE session_id=? AND state<>'done' LIMIT 1",
                 (session,),
             ).fetchone()
             if open_turn is not None:
@@ -61,10 +63,12 @@ class SqliteTurns:
         self, conn: sqlite3.Connection, session: SessionId, now: float, allowed: Callable[[InboxRow], bool]
     ) -> list[InboxRow]:
         found = conn.execute(
-            f"SELECT {INBOX_COLUMNS} FROM inbox WHERE session_id=? AND state='new' AND not_before<=? "
-            "ORDER BY id LIMIT ?",
-            (session, now, self._input_limit),
+            f"SELECT {INBOX_COLUMNS}, not_before FROM inbox WHERE session_id=? AND state='new' AND "
+            "(not_before<=? OR not_before>=?) ORDER BY id LIMIT ?",
+            (session, now, NOTE_ONLY, self._input_limit),
         ).fetchall()
+        if all(r[-1] >= NOTE_ONLY for r in found):
+            return []  # an edit's note goes with the next message, it begins no turn
         rows: list[InboxRow] = []
         chars = 0
         for row in map(inbox_row, found):
@@ -79,6 +83,9 @@ class SqliteTurns:
                 break
             rows.append(row)
         return rows
+
+    async def transcript(self, session: SessionId) -> tuple[str, ...]:
+        return await self._db.read(lambda conn: _history(conn, session))
 
     async def begin_step(self, intent: StepIntent, now: float) -> None:
         def begin(conn: sqlite3.Connection) -> None:
@@ -136,7 +143,9 @@ class SqliteTurns:
 
         def t2(conn: sqlite3.Connection) -> list[OutboxRow]:
             session, principal, generation = _fence(conn, finish.turn_id, finish.epoch)
-            step = conn.execute("SELECT step FROM turns WHERE id=?", (finish.turn_id,)).fetchone()[0]
+            step, cause = conn.execute("SELECT step, cause FROM turns WHERE id=?", (finish.turn_id,)).fetchone()
+            if cause is not None and finish.cause is None:
+                raise LostFence(f"turn {finish.turn_id} was ended by {cause} before its answer")
             for item in finish.items:
                 _append(conn, finish.turn_id, session, principal, generation, step, item, now)
             _close_model_step(conn, finish.turn_id, now)
@@ -178,14 +187,15 @@ class SqliteTurns:
                 (Outcome.STOPPED.value, str(line), now, session, line),
             ).rowcount
             running = conn.execute(
-                "SELECT 1 FROM turns WHERE session_id=? AND state<>'done'", (session,)
-            ).fetchone()
+                "UPDATE turns SET cause=? WHERE session_id=? AND state='running'",
+                (TurnCause.STOP.value, session),
+            ).rowcount
             withdrawn = conn.execute(
                 "UPDATE outbox SET state='withdrawn', reason='stopped', done_at=? WHERE session_id=? "
                 "AND state='pending' AND turn_id IS NOT NULL AND priority='final'",
                 (now, session),
             ).rowcount
-            return Stopped(queued, running is not None, withdrawn)
+            return Stopped(queued, bool(running), withdrawn)
 
         return await self._db.write(stop)
 
@@ -288,7 +298,7 @@ def _begin(
 def _resume(
     conn: sqlite3.Connection, session: SessionId, found: tuple[object, ...], owner: int
 ) -> Claim | None:
-    turn, state, epoch, principal, platform, account, chat, thread, reply_to, step, active, parked, crashes = found
+    turn, state, epoch, principal, platform, account, chat, thread, reply_to, step, active, parked, crashes, cause = found
     if state == "suspended":
         return None
     conn.execute(
@@ -318,7 +328,7 @@ def _resume(
         TurnId(int(str(turn))), session, PrincipalId(str(principal)), int(str(epoch)) + 1, True, address,
         tuple(map(inbox_row, rows)), _history(conn, session), int(str(step)) + 1, float(str(active)),
         Draft(draft[0], DeliveryId(draft[1]), draft[2]) if draft else None, bool(parked),
-        started, int(str(crashes)) >= 2,
+        started, TurnCause(str(cause)) if cause is not None else None, int(str(crashes)) >= 2,
     )  # fmt: skip
 
 

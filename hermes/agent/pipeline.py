@@ -1,0 +1,269 @@
+"""One model call with its whole recovery: attempt → facts → classify → plan → obey (DESIGN §5).
+
+The planner decides, this shell waits, repairs and switches. There is no second retrier anywhere: SDK
+retries are off, one state, one deadline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from hermes.core.clock import Clock
+from hermes.core.errors import ProviderFailure
+from hermes.core.failures import CallContext, Reason, Verdict
+from hermes.core.ports import Provider, TurnObserver
+from hermes.core.transcript import Item, ModelReply, ModelRequest, ToolSpec
+from hermes.policy.classify import classify
+from hermes.policy.recovery import (
+    Apply,
+    GiveUp,
+    Park,
+    Plan,
+    RecoveryPolicy,
+    RecoveryState,
+    Repair,
+    SwitchTarget,
+    Wait,
+    initial,
+    plan,
+)
+from hermes.policy.sentences import sentence
+from hermes.policy.trim import estimate_tokens, trim_to
+from hermes.runtime.logs import get_logger
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A provider and one of its models; window and output in tokens, None = unknown."""
+
+    provider: Provider
+    model: str
+    context_window: int | None = None
+    max_output: int | None = None
+    tools: bool = True
+    price_input: float = 0.0  # USD per million tokens
+    price_output: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """``provider/model``."""
+        return f"{self.provider.name}/{self.model}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A complete answer and who gave it."""
+
+    reply: ModelReply
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """No answer: why, and the sentence for the person."""
+
+    verdict: Verdict
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is asked, before it is fitted to a target."""
+
+    system: str
+    items: tuple[Item, ...]
+    tools: tuple[ToolSpec, ...]
+
+
+class UpstreamBook:
+    """The last outcome of each target, for health: no mark without a call (promise 8)."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, tuple[float, Verdict | None]] = {}
+
+    def note(self, target: str, at: float, verdict: Verdict | None) -> None:
+        """``verdict`` None: the call succeeded."""
+        self.last[target] = (at, verdict)
+
+
+class Pipeline:
+    """Makes calls to the primary target and, when need be, its fallbacks."""
+
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        policy: RecoveryPolicy,
+        clock: Clock,
+        random: Callable[[], float],
+        *,
+        upstreams: UpstreamBook,
+        on_call: Callable[[str, str], None] = lambda provider, reason: None,
+        trim_share: float = 0.75,
+    ) -> None:
+        self.targets = tuple(targets)
+        self.policy = policy
+        self._clock = clock
+        self._random = random
+        self._upstreams = upstreams
+        self._on_call = on_call
+        self._trim_share = trim_share
+
+    async def call(self, ask: Ask, observer: TurnObserver, deadline: float) -> Answered | GaveUp:
+        """One answer or one sentence. ``deadline`` is absolute on the monotonic clock."""
+        state = initial(self.policy, deadline, prompt_tokens=estimate_tokens(ask.items) + 500)
+        fit = _Fit(ask)
+        while True:
+            target = self.targets[state.target]
+            request = fit.request(target, self._trim_share)
+            shown = _Shown(observer)
+            try:
+                reply = await target.provider.complete(request, shown.on_text)
+            except ProviderFailure as failure:
+                verdict = classify(failure.facts, self._context(target, request))
+                self._note(target, verdict, failure)
+            else:
+                self._note(target, None, None)
+                return Answered(reply, target)
+            if shown.any:
+                observer.on_restart()
+            state, what_now = plan(
+                self.policy, state, verdict, now=self._clock.monotonic(), u=self._random()
+            )
+            end = await self._obey(what_now, target, verdict, state, fit, observer)
+            if end is not None:
+                return end
+
+    async def _obey(
+        self, what_now: Plan, target: Target, verdict: Verdict, state: RecoveryState, fit: _Fit, observer: TurnObserver
+    ) -> GaveUp | None:
+        match what_now:
+            case Wait(seconds):
+                observer.on_notice("retry", _retry_text(target, verdict, seconds, state.retries_used, self.policy.retries))
+                await self._clock.sleep(seconds)
+            case Apply(repair, limit):
+                observer.on_notice("repair", _repair_text(repair))
+                await self._repair(repair, limit, target, verdict, fit)
+            case SwitchTarget(index):
+                observer.on_notice("fallback", f"{target.name} does not answer; asking {self.targets[index].name}.")
+            case Park(_, final) | GiveUp(_, final):
+                text = sentence(final, provider=target.provider.name, model=target.model)
+                return GaveUp(final, text)
+            case _:
+                assert_never(what_now)
+        return None
+
+    async def _repair(
+        self, repair: Repair, limit: int | None, target: Target, verdict: Verdict, fit: _Fit
+    ) -> None:
+        """Carries out the repairs this build offers to the planner (``available_repairs``)."""
+        match repair:
+            case Repair.REBUILD_TRANSPORT:
+                await target.provider.rebuild()
+            case Repair.REDUCE_MAX_TOKENS:
+                fit.max_output = limit if limit and limit > 0 else max(256, (fit.max_output or 4096) // 2)
+            case Repair.COMPACT:
+                fit.compact(verdict.limit)
+            case _:
+                log.error("repair_not_offered", repair=repair.value)
+
+    def _context(self, target: Target, request: ModelRequest) -> CallContext:
+        return CallContext(
+            prompt_tokens=estimate_tokens(request.items),
+            context_window=target.context_window,
+            max_output=request.max_output,
+            has_tools=bool(request.tools),
+            now=self._clock.now(),
+        )
+
+    def _note(self, target: Target, verdict: Verdict | None, failure: ProviderFailure | None) -> None:
+        reason = verdict.reason.value if verdict is not None else "ok"
+        self._on_call(target.provider.name, reason)
+        self._upstreams.note(target.name, self._clock.now(), verdict)
+        if verdict is not None and failure is not None:
+            log.warning(
+                "provider_failed", target=target.name, reason=reason, detail=verdict.detail, rule=verdict.rule,
+                status=failure.facts.status, error=failure.facts.message[:300],
+            )  # fmt: skip
+
+
+AVAILABLE_REPAIRS = frozenset({Repair.REBUILD_TRANSPORT, Repair.REDUCE_MAX_TOKENS, Repair.COMPACT})
+"""What ``Pipeline._repair`` can carry out; the planner skips all others."""
+
+
+class _Fit:
+    """One ask, fitted to whichever target is tried, with the repairs made so far."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._items = ask.items
+        self.max_output: int | None = None
+
+    def request(self, target: Target, trim_share: float) -> ModelRequest:
+        """The request for a target: trimmed to a share of its window where that is known."""
+        items = self._items
+        if target.context_window is not None:
+            room = int(target.context_window * trim_share)
+            if estimate_tokens(items) > room:
+                items = trim_to(items, room)
+        return ModelRequest(
+            target.model,
+            self._ask.system,
+            items,
+            self._ask.tools if target.tools else (),
+            self.max_output if self.max_output is not None else target.max_output,
+        )
+
+    def compact(self, limit: int | None) -> None:
+        """Halves what is sent, or brings it under three quarters of the window the error named."""
+        half = estimate_tokens(self._items) // 2
+        room = min(half, int(limit * 0.75)) if limit else half
+        self._items = trim_to(self._items, room)
+
+
+class _Shown:
+    """Passes text on and remembers whether any was shown."""
+
+    def __init__(self, observer: TurnObserver) -> None:
+        self._observer = observer
+        self.any = False
+
+    def on_text(self, text: str) -> None:
+        self.any = True
+        self._observer.on_text(text)
+
+
+_WHY: Mapping[Reason, str] = {
+    Reason.RATE_LIMIT: "limits how often it may be asked",
+    Reason.OVERLOADED: "is overloaded",
+    Reason.SERVER_ERROR: "had an internal error",
+    Reason.TIMEOUT: "did not answer in time",
+}
+
+
+def _retry_text(target: Target, verdict: Verdict, seconds: float, number: int, of: int) -> str:
+    why = _WHY.get(verdict.reason, f"failed ({verdict.reason.value})")
+    return f"{target.name} {why}; trying again in {seconds:.0f} s ({number} of {of})."
+
+
+def _repair_text(repair: Repair) -> str:
+    match repair:
+        case Repair.REBUILD_TRANSPORT:
+            return "Opening fresh connections and trying once more."
+        case Repair.REDUCE_MAX_TOKENS:
+            return "Asking for a shorter answer."
+        case Repair.COMPACT:
+            return "The conversation is too long for the model; leaving out its oldest part."
+        case _:
+            return f"Repairing the request: {repair.value.replace('_', ' ')}."
+
+
+def with_policy(policy: RecoveryPolicy, targets: Sequence[Target]) -> RecoveryPolicy:
+    """The same bounds for these targets, offering only the repairs that exist."""
+    from hermes.policy.recovery import RecoveryTarget
+
+    named = tuple(RecoveryTarget(t.name, t.context_window, t.max_output) for t in targets)
+    return replace(policy, targets=named, available=AVAILABLE_REPAIRS)

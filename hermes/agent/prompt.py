@@ -1,0 +1,58 @@
+"""What a model is told: a short stable system text, the transcript, and the new words.
+
+The prefix of two consecutive requests is the same, so that providers' prompt caches hit. The texts are
+short on purpose: small local models have windows of a thousand tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
+
+from hermes.core.events import MessageEvent
+from hermes.core.ids import InboxId
+from hermes.core.ports import TurnInput
+from hermes.core.principals import ChatKind
+from hermes.core.records import InputItem
+from hermes.core.transcript import UserItem
+
+DEFAULT_SOUL = (
+    "You are Hermes, a helpful assistant in a chat. Answer plainly and briefly, in the language you are "
+    "addressed in. Markdown is fine."
+)
+SESSION_GAP_SECONDS = 300.0
+"""Messages of one turn further apart than this carry their time (R9)."""
+
+
+def system_prompt(soul: str | None) -> str:
+    """SOUL.md's text if the owner wrote one, else the default."""
+    return soul.strip() if soul and soul.strip() else DEFAULT_SOUL
+
+
+def compose(inputs: Sequence[TurnInput], zone: tzinfo) -> tuple[InputItem, ...]:
+    """The turn's inputs as one transcript item, each message with its time when they are a backlog."""
+    spoken = [(i.row.id, i.event) for i in inputs if isinstance(i.event, MessageEvent)]
+    if not spoken:
+        return ()
+    first, last = spoken[0][1], spoken[-1][1]
+    dated = len(spoken) > 1 and last.sent_at - first.sent_at > SESSION_GAP_SECONDS
+    texts = [_line(event, zone, dated=dated) for _, event in spoken]
+    ids: tuple[InboxId, ...] = tuple(row for row, _ in spoken)
+    return (InputItem(UserItem("\n\n".join(texts)), ids),)
+
+
+def _line(event: MessageEvent, zone: tzinfo, *, dated: bool) -> str:
+    text = event.text
+    if event.attachments:
+        named = ", ".join(f"{a.kind} {a.name or ''}".strip() for a in event.attachments)
+        text = f"{text}\n[attached, not readable here: {named}]".strip()
+    if event.quoted:
+        text = f"> {event.quoted[:500]}\n\n{text}"
+    if event.edited:
+        text = f"[an earlier message was edited and now reads:] {text}"
+    if event.chat.kind is not ChatKind.PRIVATE and event.identity.display:
+        text = f"{event.identity.display}: {text}"
+    if dated:
+        at = datetime.fromtimestamp(event.sent_at, zone)
+        text = f"[{at:%Y-%m-%d %H:%M}] {text}"
+    return text

@@ -1,0 +1,218 @@
+"""One turn: ask and act until there is an answer; T2 is its last act.
+
+    claim ─► (settle what a crash left open) ─► step intent ─► pipeline ─┬─► tool calls ─► step result ─► toolbox ─┐
+                                                   ▲                    └─► answer / gave up ─► T2               │
+                                                   └───────────────────────────────────────────────────────────┘
+
+The transcript on disk is the turn's memory: a resumed turn reads it and goes on (R11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, tzinfo
+
+from hermes.agent.journal import persist
+from hermes.agent.pipeline import Answered, Ask, GaveUp, Pipeline, Target
+from hermes.agent.prompt import compose
+from hermes.agent.toolbox import Suspended, Toolbox
+from hermes.core.clock import Clock
+from hermes.core.errors import Poison
+from hermes.core.ports import Replies, TurnEnd, TurnInput, TurnObserver, Turns
+from hermes.core.records import (
+    Claim,
+    InputItem,
+    NewDelivery,
+    Outcome,
+    OutboxRow,
+    StepIntent,
+    StepResult,
+    TurnCause,
+    TurnFinish,
+)
+from hermes.core.transcript import (
+    AssistantItem,
+    FinishReason,
+    Item,
+    ModelReply,
+    ToolResultItem,
+    ToolStatus,
+    Usage,
+    load_item,
+    open_calls,
+)
+from hermes.policy.trim import estimate_tokens
+from hermes.runtime.checkpoints import Checkpoints
+from hermes.runtime.logs import get_logger
+
+log = get_logger(__name__)
+
+STEPS_SENTENCE = "I stopped after {steps} steps without a final answer. Say “go on” and I continue from here."
+CANNOT_SHOW = "There is an answer, but it cannot be shown here. The owner finds it in the session's history."
+
+
+class TurnLoop:
+    """Implements ``ports.TurnRunner``."""
+
+    def __init__(
+        self,
+        turns: Turns,
+        pipeline: Pipeline,
+        toolbox: Toolbox,
+        replies: Replies,
+        clock: Clock,
+        checkpoints: Checkpoints,
+        *,
+        system: Callable[[], str],
+        max_steps: int = 40,
+        turn_deadline: float = 1800.0,
+        zone: tzinfo = UTC,
+    ) -> None:
+        self._turns = turns
+        self.pipeline = pipeline
+        self._toolbox = toolbox
+        self._replies = replies
+        self._clock = clock
+        self._checkpoints = checkpoints
+        self._system = system
+        self.max_steps = max_steps
+        self.turn_deadline = turn_deadline
+        self.zone = zone
+
+    async def run(
+        self, claim: Claim, inputs: Sequence[TurnInput], observer: TurnObserver
+    ) -> list[OutboxRow]:
+        self._checkpoints.reach("after_claim")
+        started = self._clock.monotonic()
+        deadline = started + self.turn_deadline - claim.active_seconds
+        items: list[Item] = [load_item(text) for text in claim.history]
+        new = compose(inputs, self.zone)
+        step = claim.step
+        while True:
+            calls = open_calls(tuple(items))
+            if calls:
+                ran = await self._toolbox.run(claim, max(1, step - 1), calls, observer)
+                if isinstance(ran, Suspended):
+                    return ran.rows
+                items += ran.items
+                if open_calls(tuple(items)):
+                    continue
+            if step > self.max_steps:
+                return await self._out_of_steps(claim, new, step, observer, started)
+            await self._begin_step(claim, step, new, items)
+            answer = await self.pipeline.call(
+                Ask(self._system(), tuple(items), self._toolbox.specs), observer, deadline
+            )
+            new = ()
+            match answer:
+                case GaveUp():
+                    return await self._gave_up(claim, answer, observer, started)
+                case Answered(reply, target) if reply.tool_calls:
+                    items.append(await self._record_step(claim, step, reply, target))
+                    step += 1
+                case Answered(reply, target):
+                    return await self._answered(claim, reply, target, observer, started)
+
+    async def end(self, claim: Claim, end: TurnEnd) -> list[OutboxRow]:
+        """R14: written by the lane. A shutdown gives the turn back; everything else is T2 with a sentence."""
+        now = self._clock.now()
+        if end.cause is TurnCause.SHUTDOWN:
+            await self._turns.release(claim.turn_id, claim.epoch, end.active_seconds, now)
+            return []
+        history = await self._open_items(claim)
+        closing = tuple(
+            ToolResultItem(c.call_id, c.name, "Not finished: the turn was ended.", ToolStatus.UNKNOWN)
+            for c in open_calls(history)
+        )
+        finish = TurnFinish(
+            claim.turn_id, claim.epoch, end.outcome, end.reason, closing, None, 0.0, end.active_seconds,
+            (self._reply(claim, end.sentence),), end.cause,
+        )  # fmt: skip
+        return await persist(self._clock, lambda: self._turns.finish(finish, self._clock.now()))
+
+    async def _open_items(self, claim: Claim) -> tuple[Item, ...]:
+        return tuple(load_item(text) for text in await self._turns.transcript(claim.session_id))
+
+    async def _begin_step(
+        self, claim: Claim, step: int, new: tuple[InputItem, ...], items: list[Item]
+    ) -> None:
+        items += [entry.item for entry in new]
+        target = self.pipeline.targets[0]
+        reserved = _cost(target, estimate_tokens(items), target.max_output or 0)
+        intent = StepIntent(
+            claim.turn_id, claim.epoch, step, new, target.provider.name, target.model, reserved
+        )
+        await persist(self._clock, lambda: self._turns.begin_step(intent, self._clock.now()))
+        self._checkpoints.reach("after_step_intent")
+
+    async def _record_step(self, claim: Claim, step: int, reply: ModelReply, target: Target) -> AssistantItem:
+        item = _assistant_item(reply, target)
+        result = StepResult(claim.turn_id, claim.epoch, step, item, reply.usage, _paid(target, reply.usage))
+        await persist(self._clock, lambda: self._turns.finish_step(result, self._clock.now()))
+        self._checkpoints.reach("after_step_result")
+        return item
+
+    async def _answered(
+        self, claim: Claim, reply: ModelReply, target: Target, observer: TurnObserver, started: float
+    ) -> list[OutboxRow]:
+        item = _assistant_item(reply, target)
+        text = reply.text
+        if reply.finish is FinishReason.LENGTH:
+            text += "\n\n[The answer ends here: the model's output limit was reached.]"
+        outcome, reason = Outcome.ANSWERED, None
+        try:
+            delivery = self._reply(claim, text)
+        except Poison as error:
+            log.error("answer_cannot_be_rendered", turn=claim.turn_id, error=str(error))
+            delivery, outcome, reason = self._reply(claim, CANNOT_SHOW), Outcome.DEAD_LETTER, str(error)
+        finish = TurnFinish(
+            claim.turn_id, claim.epoch, outcome, reason, (item,), reply.usage, _paid(target, reply.usage),
+            self._active(claim, started), (delivery,),
+        )  # fmt: skip
+        return await self._t2(finish, observer)
+
+    async def _gave_up(
+        self, claim: Claim, gave_up: GaveUp, observer: TurnObserver, started: float
+    ) -> list[OutboxRow]:
+        finish = TurnFinish(
+            claim.turn_id, claim.epoch, Outcome.FAILED_TOLD, gave_up.verdict.reason.value, (), Usage(), 0.0,
+            self._active(claim, started), (self._reply(claim, gave_up.sentence),),
+        )  # fmt: skip
+        return await self._t2(finish, observer)
+
+    async def _out_of_steps(
+        self, claim: Claim, new: tuple[InputItem, ...], step: int, observer: TurnObserver, started: float
+    ) -> list[OutboxRow]:
+        sentence = STEPS_SENTENCE.format(steps=self.max_steps)
+        finish = TurnFinish(
+            claim.turn_id, claim.epoch, Outcome.FAILED_TOLD, "max_turns", (), Usage(), 0.0,
+            self._active(claim, started), (self._reply(claim, sentence),),
+        )  # fmt: skip
+        return await self._t2(finish, observer)
+
+    async def _t2(self, finish: TurnFinish, observer: TurnObserver) -> list[OutboxRow]:
+        await observer.settle()
+        self._checkpoints.reach("before_t2")
+        rows = await persist(self._clock, lambda: self._turns.finish(finish, self._clock.now()))
+        self._checkpoints.reach("after_t2")
+        return rows
+
+    def _reply(self, claim: Claim, text: str) -> NewDelivery:
+        return self._replies.reply(claim.address, claim.session_id, text)
+
+    def _active(self, claim: Claim, started: float) -> float:
+        return claim.active_seconds + self._clock.monotonic() - started
+
+
+def _assistant_item(reply: ModelReply, target: Target) -> AssistantItem:
+    return AssistantItem(
+        reply.text, reply.tool_calls, reply.finish, target.provider.name, target.model, reply.opaque
+    )
+
+
+def _cost(target: Target, tokens_in: int, tokens_out: int) -> float:
+    return (tokens_in * target.price_input + tokens_out * target.price_output) / 1_000_000
+
+
+def _paid(target: Target, usage: Usage) -> float:
+    return _cost(target, usage.input_tokens, usage.output_tokens)

@@ -1,0 +1,129 @@
+"""Control commands: answered at once, out of lane, whatever runs (R12). One registry feeds /help and the CLI."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from hermes.core.clock import Clock
+from hermes.core.events import MessageEvent
+from hermes.core.ids import SessionId
+from hermes.core.ports import Inbox, Turns
+from hermes.core.records import InboxRow, Outcome, OutboxRow
+from hermes.gateway.questions import Questions
+from hermes.gateway.replies import PlatformReplies
+from hermes.policy.routing import Command
+
+
+@dataclass(frozen=True, slots=True)
+class CommandCall:
+    """One command as it came."""
+
+    row: InboxRow
+    session: SessionId
+    event: MessageEvent
+    argument: str
+
+
+Handler = Callable[[CommandCall], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """A command's name, its line in /help, and what it does; ``acts`` ones are refused when stale (R9)."""
+
+    name: str
+    help: str
+    handler: Handler
+    acts: bool = True
+
+
+class Commands:
+    """The registry and its shell."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        turns: Turns,
+        questions: Questions,
+        replies: PlatformReplies,
+        clock: Clock,
+        *,
+        stop_turn: Callable[[SessionId], bool],
+        wake: Callable[[SessionId], None],
+        status: Callable[[], Awaitable[str]],
+        model: Callable[[], str],
+    ) -> None:
+        self._inbox = inbox
+        self._turns = turns
+        self._questions = questions
+        self._replies = replies
+        self._clock = clock
+        self._stop_turn = stop_turn
+        self._wake = wake
+        self._status = status
+        self._model = model
+        specs = (
+            CommandSpec("help", "this list", self._help, acts=False),
+            CommandSpec("start", "say hello", self._start, acts=False),
+            CommandSpec("stop", "stop what I am doing and drop what is queued", self._stop),
+            CommandSpec("status", "how the gateway is doing", self._status_of, acts=False),
+            CommandSpec("new", "begin a new conversation", self._new),
+            CommandSpec("reset", "the same as /new", self._new),
+            CommandSpec("model", "which model answers", self._model_of, acts=False),
+        )
+        self.specs: Mapping[str, CommandSpec] = {s.name: s for s in specs}
+
+    def knows(self, name: str) -> bool:
+        """Whether a command of that name exists; others are ordinary text for the model."""
+        return name in self.specs
+
+    async def run(
+        self, row: InboxRow, session: SessionId, event: MessageEvent, command: Command, *, stale: bool
+    ) -> list[OutboxRow]:
+        """Carries it out, ends the row as ``command`` and returns the line to be delivered."""
+        spec = self.specs[command.name]
+        if stale and spec.acts:
+            text = f"/{spec.name} arrived while I was away, so I did not carry it out. Send it again if you still want it."
+        else:
+            text = await spec.handler(CommandCall(row, session, event, command.argument))
+        return await self._inbox.finish(
+            [row.id],
+            Outcome.COMMAND,
+            now=self._clock.now(),
+            reason=spec.name,
+            replies=(self._replies.reply(event.address, session, text),),
+        )
+
+    async def _help(self, call: CommandCall) -> str:
+        lines = [f"/{s.name} – {s.help}" for s in self.specs.values() if s.name != "start"]
+        return "Write to me as to a person. Commands:\n\n" + "\n".join(lines)
+
+    async def _start(self, call: CommandCall) -> str:
+        return "Hello. Write to me as to a person; /help lists the commands."
+
+    async def _stop(self, call: CommandCall) -> str:
+        """R14: the line is this row's sequence; the turn's own lane writes its end."""
+        stopped = await self._turns.stop(call.session, call.row.id, self._clock.now())
+        suspended = await self._questions.withdraw(call.session)
+        running = self._stop_turn(call.session)
+        if suspended:
+            self._wake(call.session)
+        parts = []
+        if running or suspended or stopped.running:
+            parts.append("stopped the current answer")
+        if stopped.withdrawn:
+            parts.append("took back an answer that was not sent yet")
+        if stopped.queued:
+            parts.append(f"dropped {stopped.queued} queued message{'s' if stopped.queued > 1 else ''}")
+        return "Nothing was running." if not parts else (", ".join(parts)).capitalize() + "."
+
+    async def _status_of(self, call: CommandCall) -> str:
+        return await self._status()
+
+    async def _new(self, call: CommandCall) -> str:
+        await self._turns.new_generation(call.session, self._clock.now())
+        return "A new conversation begins. What was said before is kept and can still be searched."
+
+    async def _model_of(self, call: CommandCall) -> str:
+        return self._model()

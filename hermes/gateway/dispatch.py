@@ -1,0 +1,229 @@
+"""From an accepted row to a running turn: normalise, answer out of lane (R12), wake the session's lane.
+
+    on_accepted ─► triage (one ordered queue) ─┬─► nothing to do · too old · command · answer to a question
+                                               └─► lanes.wake(session) ─► claim ─► turn ─► end ─► courier
+
+A lane runs one turn of its session at a time; the turn's task is its child, so that whoever cancels the
+turn (stop, deadline, shutdown) says why first, and the lane writes the end (R14).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from hermes.core.clock import Clock
+from hermes.core.errors import Poison
+from hermes.core.events import ButtonEvent, Event, MessageEvent, NothingToDo
+from hermes.core.ids import InboxId, SessionId
+from hermes.core.ports import NOTE_ONLY, Inbox, Turns
+from hermes.core.records import Accepted, InboxRow, Outcome
+from hermes.gateway.commands import Commands
+from hermes.gateway.courier import Courier
+from hermes.gateway.ingest import AccessBook
+from hermes.gateway.lane import TurnLane
+from hermes.gateway.platform_book import PlatformBook
+from hermes.gateway.questions import Questions
+from hermes.gateway.replies import PlatformReplies
+from hermes.policy.routing import command_is_stale, parse_command
+from hermes.runtime.lanes import LaneRun, Lanes
+from hermes.runtime.logs import get_logger
+from hermes.runtime.supervisor import Supervisor
+
+log = get_logger(__name__)
+
+NORMALISE_ATTEMPTS = 3
+EVENT_CACHE = 5_000
+
+
+@dataclass(slots=True)
+class DispatchSettings:
+    """Live settings; ``max_age`` in seconds."""
+
+    max_age: float = 86_400.0
+    max_age_suspended: bool = False  # the clock is wrong: age cannot be judged (R41)
+    ready_at: float = 0.0
+
+
+@dataclass(slots=True)
+class Dispatch:
+    """Owns triage and the lanes."""
+
+    inbox: Inbox
+    turns: Turns
+    platforms: PlatformBook
+    access: AccessBook
+    commands: Commands
+    questions: Questions
+    replies: PlatformReplies
+    courier: Courier
+    lane: TurnLane
+    clock: Clock
+    supervisor: Supervisor
+    settings: DispatchSettings
+    width: int = 256
+    on_outcome: Callable[[str], None] = lambda outcome: None
+    lanes: Lanes[SessionId] = field(init=False)
+    _queue: deque[InboxRow] = field(default_factory=deque, init=False)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _events: dict[InboxId, Event] = field(default_factory=dict, init=False)
+    _told: dict[SessionId, float] = field(default_factory=dict, init=False)
+    _stopped: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.lanes = Lanes(width=self.width, handler=self._serve, on_error=self._lane_fault)
+
+    def on_accepted(self, accepted: Sequence[Accepted]) -> None:
+        """Rows that T1 has just committed, in order. Returns at once."""
+        self._queue.extend(a.row for a in accepted if a.row.session_id is not None)
+        if self._queue:
+            self._wake.set()
+
+    async def recover(self) -> int:
+        """After a start: triage what was not begun, resume what was not ended. Returns the sessions woken."""
+        self._queue.extend(await self.inbox.backlog())
+        sessions = await self.turns.unfinished_sessions()
+        self._wake.set()
+        for session in sessions:
+            if session not in self.questions.waiting:
+                self.lanes.wake(session)
+        return len(sessions)
+
+    async def run(self) -> None:
+        """The triage loop; supervised."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._queue:
+                await self._triage(self._queue.popleft())
+
+    def stop_intake(self) -> None:
+        """No new turn begins; what is queued stays on disk."""
+        self._stopped = True
+        self.lanes.stop_intake()
+
+    # ---- triage ----
+
+    async def _triage(self, row: InboxRow) -> None:
+        if row.session_id is None:
+            return
+        platform = self.platforms.find(row.update.platform)
+        if platform is None:
+            return  # its adapter is not configured now: the row waits on disk
+        try:
+            event = platform.normalise(row.update.raw)
+        except Exception as error:  # R26: dispatch: whatever a raw update makes an adapter do is poison
+            await self._poisoned(row, error)
+            return
+        try:
+            await self._route(row, row.session_id, event)
+        except Exception as error:  # R26: dispatch: one row's fault is not the queue's
+            log.error("triage_fault", row=row.id, error=repr(error))
+            await self._poisoned(row, error)
+
+    async def _route(self, row: InboxRow, session: SessionId, event: Event) -> None:
+        match event:
+            case NothingToDo(reason):
+                await self._finish(row, Outcome.IGNORED, reason)
+            case ButtonEvent():
+                if not await self.questions.button(row, session, event):
+                    await self._finish(row, Outcome.IGNORED, "button of a closed question")
+                self._resume(session)
+            case MessageEvent() if self._too_old(event):
+                await self._tell_expired(row, session, event)
+            case MessageEvent(edited=True):
+                await self._edited(row, session, event)
+            case MessageEvent():
+                await self._message(row, session, event)
+
+    async def _message(self, row: InboxRow, session: SessionId, event: MessageEvent) -> None:
+        command = parse_command(event.text)
+        if command is not None and self.commands.knows(command.name):
+            stale = command_is_stale(
+                event.sent_at, row.received_at, ready_at=self.settings.ready_at, now=self.clock.now()
+            )
+            rows = await self.commands.run(row, session, event, command, stale=stale)
+            self.on_outcome(Outcome.COMMAND.value)
+            self.courier.offer(rows)
+            return
+        if session in self.questions.waiting and await self.questions.answer(row, session, event):
+            self.on_outcome(Outcome.ANSWERED_QUESTION.value)
+            self._resume(session)
+            return
+        self._remember(row.id, event)
+        self._schedule(row, session)
+
+    def _schedule(self, row: InboxRow, session: SessionId) -> None:
+        hold = self.lane.hold_for(row)
+        if hold > 0:
+            asyncio.get_running_loop().call_later(hold, self.lanes.wake, session)
+        else:
+            self.lanes.wake(session)
+
+    def _resume(self, session: SessionId) -> None:
+        self.lanes.wake(session)
+
+    async def _edited(self, row: InboxRow, session: SessionId, event: MessageEvent) -> None:
+        """R9: replaces a message whose turn has not begun, else a note in the next input; never a command."""
+        replaced = await self.inbox.replace(
+            row.update.platform, row.update.account, event.message_ref, row.id, self.clock.now()
+        )
+        if replaced:
+            self._remember(row.id, event)
+            self.lanes.wake(session)
+        else:
+            await self.inbox.defer(row.id, NOTE_ONLY)
+
+    def _too_old(self, event: MessageEvent) -> bool:
+        age = self.clock.now() - event.sent_at
+        return not self.settings.max_age_suspended and age > self.settings.max_age
+
+    async def _tell_expired(self, row: InboxRow, session: SessionId, event: MessageEvent) -> None:
+        now = self.clock.now()
+        told = self._told.get(session, 0.0) > now - 600.0
+        self._told[session] = now
+        hours = (now - event.sent_at) / 3600.0
+        text = f"I was away for too long: what you wrote {hours:.0f} hours ago is not answered any more. Please ask again."
+        replies = () if told else (self.replies.reply(event.address, session, text),)
+        rows = await self.inbox.finish([row.id], Outcome.EXPIRED_TOLD, now=now, replies=replies)
+        self.on_outcome(Outcome.EXPIRED_TOLD.value)
+        self.courier.offer(rows)
+
+    async def _finish(self, row: InboxRow, outcome: Outcome, reason: str) -> None:
+        await self.inbox.finish([row.id], outcome, now=self.clock.now(), reason=reason)
+        self.on_outcome(outcome.value)
+
+    async def _poisoned(self, row: InboxRow, error: Exception) -> None:
+        """Three failed readings, counted on disk, make a dead letter (R1)."""
+        text = str(error) if isinstance(error, Poison) else f"{type(error).__name__}: {error}"
+        now = self.clock.now()
+        attempts = await self.inbox.count_failure(row.id, text, now + 1.0)
+        log.warning("poison", row=row.id, platform=row.update.platform, attempts=attempts, error=text)
+        if attempts >= NORMALISE_ATTEMPTS:
+            await self._finish(row, Outcome.DEAD_LETTER, text)
+            return
+        asyncio.get_running_loop().call_later(1.0, self._again, row)
+
+    def _again(self, row: InboxRow) -> None:
+        self._queue.append(row)
+        self._wake.set()
+
+    def _remember(self, row: InboxId, event: Event) -> None:
+        if len(self._events) < EVENT_CACHE:
+            self._events[row] = event
+
+    # ---- lanes ----
+
+    async def _serve(self, session: SessionId, run: LaneRun) -> None:
+        while not self._stopped:
+            claim = await self.turns.claim(session, self.clock.now(), self.access.may_run)
+            if claim is None:
+                return
+            events = {row.id: self._events.pop(row.id, None) for row in claim.rows}
+            if not await self.lane.run_turn(claim, events):
+                return
+
+    def _lane_fault(self, session: SessionId, error: BaseException) -> None:
+        log.error("lane_fault", session=session, error=repr(error))

@@ -1,0 +1,111 @@
+"""The front door: lines of the page and of the CLI go the same durable path as any platform's (DESIGN §4)."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from hermes.core.clock import Clock
+from hermes.core.door import ChatLine, Health, LiveEvent, LiveKind, Said, Speaker
+from hermes.core.errors import HermesError
+from hermes.core.events import MessageEvent, RawUpdate
+from hermes.core.ports import Platform, Sessions
+from hermes.core.records import InboxRow, OutboxRow
+from hermes.gateway.health import HealthBook
+from hermes.gateway.ingest import Ingest
+from hermes.gateway.live import LiveBus
+
+WEB = "web"
+MakeUpdate = Callable[[str, str, str, str, float], RawUpdate]
+"""(chat_id, user_id, key, text, sent_at) → the raw update of a line typed on the page."""
+
+
+class StoppedIntake(HermesError):
+    """The gateway is shutting down and accepts no more; the page tries again after the restart."""
+
+
+@dataclass(slots=True)
+class Door:
+    """Implements ``door.FrontDoor``."""
+
+    ingest: Ingest
+    sessions: Sessions
+    platform: Platform
+    make_update: MakeUpdate
+    bus: LiveBus
+    clock: Clock
+    health_book: HealthBook
+    render_metrics: Callable[[], bytes]
+    open: bool = True
+
+    async def say(self, chat_id: str, key: str, text: str) -> Said:
+        if not self.open:
+            raise StoppedIntake("the gateway is shutting down; your line was not taken, send it again in a moment")
+        update = self.make_update(chat_id, "owner", key, text, self.clock.now())
+        [accepted] = await self.ingest.accept([update])
+        self.bus.publish(LiveEvent(LiveKind.STORED, chat_id))
+        return Said(accepted.row.id, accepted.duplicate)
+
+    async def lines(self, chat_id: str, after: str, limit: int) -> list[ChatLine]:
+        seq, inbox_id = parse_position(after)
+        said = await self.sessions.said(WEB, chat_id, inbox_id, limit)
+        sent = await self.sessions.deliveries(WEB, chat_id, seq, limit)
+        merged = heapq.merge(
+            [(row.received_at, 0, row.id, row) for row in said],
+            [(row.created_at, 1, row.seq, row) for row in sent],
+            key=lambda entry: entry[:3],
+        )
+        lines: list[ChatLine] = []
+        for _, _, _, row in merged:
+            if isinstance(row, InboxRow):
+                inbox_id = max(inbox_id, row.id)
+                line = self._person(row, f"{seq}.{inbox_id}")
+            else:
+                seq = max(seq, row.seq)
+                line = _agent(row, f"{seq}.{inbox_id}")
+            if line is not None:
+                lines.append(line)
+        return lines[:limit]
+
+    async def recent(self, chat_id: str, limit: int) -> list[ChatLine]:
+        seq, inbox_id = await self.sessions.recent_positions(WEB, chat_id, limit)
+        return (await self.lines(chat_id, f"{seq}.{inbox_id}", 2 * limit))[-limit:]
+
+    def subscribe(self, chat_id: str) -> AbstractAsyncContextManager[AsyncIterator[LiveEvent]]:
+        return self.bus.subscribe(chat_id)
+
+    async def health(self) -> Health:
+        return await self.health_book.health()
+
+    def alive(self) -> bool:
+        return True
+
+    def metrics(self) -> bytes:
+        return self.render_metrics()
+
+    def delivered(self, row: OutboxRow) -> None:
+        """A part for the page was committed: those who look on are told to read it."""
+        if row.address.platform == WEB:
+            self.bus.publish(LiveEvent(LiveKind.STORED, row.address.chat_id))
+
+    def _person(self, row: InboxRow, position: str) -> ChatLine | None:
+        event = self.platform.normalise(row.update.raw)
+        if not isinstance(event, MessageEvent):
+            return None
+        return ChatLine(position, Speaker.PERSON, event.text, "", row.received_at, row.update.dedup_key)
+
+
+def _agent(row: OutboxRow, position: str) -> ChatLine:
+    payload = json.loads(row.payload)
+    return ChatLine(position, Speaker.AGENT, payload["markdown"], payload["html"], row.created_at)
+
+
+def parse_position(text: str) -> tuple[int, int]:
+    """``"<outbox seq>.<inbox id>"``; anything else means the beginning."""
+    seq, _, inbox_id = text.partition(".")
+    if seq.isascii() and seq.isdigit() and inbox_id.isascii() and inbox_id.isdigit() and len(text) < 40:
+        return int(seq), int(inbox_id)
+    return 0, 0

@@ -1,0 +1,168 @@
+"""Honest health (promise 8): each line is measured or says "not checked"; readiness names its reasons."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes import __version__
+from hermes.core.clock import Clock
+from hermes.core.door import Health, HealthItem, Light
+from hermes.core.failures import Verdict
+from hermes.core.links import Link, LinkState
+from hermes.core.ports import Sessions
+from hermes.core.records import StoreFigures
+from hermes.policy.reconnect import sentence as link_sentence
+from hermes.policy.sentences import sentence as model_sentence
+
+
+@dataclass(slots=True)
+class HealthSettings:
+    """Bounds of readiness: ages in seconds, disk in bytes."""
+
+    max_queue_age: float = 300.0
+    disk_floor: int = 64 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class HealthSources:
+    """Where the figures come from; each is a cheap read of something measured elsewhere."""
+
+    home: Path
+    sessions: Sessions
+    links: Callable[[], Iterable[Link]]
+    targets: Callable[[], Iterable[str]]
+    upstreams: Callable[[], dict[str, tuple[float, Verdict | None]]]
+    lag: Callable[[], float]
+    output_lost: Callable[[], int]
+    running: Callable[[], int]
+    draining: Callable[[], bool]
+    started: Callable[[], bool]
+
+
+class HealthBook:
+    """Composes health, at most once a second."""
+
+    def __init__(self, sources: HealthSources, clock: Clock, settings: HealthSettings) -> None:
+        self._sources = sources
+        self._clock = clock
+        self.settings = settings
+        self._cached: Health | None = None
+        self._cached_at = -1e9
+
+    async def health(self) -> Health:
+        """Measured now, or at most a second ago."""
+        now = self._clock.monotonic()
+        if self._cached is None or now - self._cached_at >= 1.0:
+            self._cached = await self._measure()
+            self._cached_at = now
+        return self._cached
+
+    async def _measure(self) -> Health:
+        figures = await self._sources.sessions.figures()
+        now = self._clock.now()
+        not_ready: list[str] = []
+        items = [
+            *self._platforms(now, not_ready),
+            *self._models(now),
+            self._queues(figures, now, not_ready),
+            self._loop(not_ready),
+            self._disk(not_ready),
+        ]
+        if self._sources.draining():
+            not_ready.append("draining: the gateway is shutting down")
+        started = self._sources.started()
+        if not started:
+            not_ready.append("starting")
+        return Health(tuple(items), tuple(not_ready), started, __version__, str(self._sources.home))
+
+    def _platforms(self, now: float, not_ready: list[str]) -> Iterable[HealthItem]:
+        for link in self._sources.links():
+            if link.state is LinkState.UP:
+                light = Light.OK
+            elif link.state in (LinkState.STARTING, LinkState.RETRYING):
+                light = Light.UNCHECKED if link.state is LinkState.STARTING else Light.WARN
+            else:
+                light = Light.BAD
+                not_ready.append(f"{link.platform}: {link.state.value}")
+            quiet = None if link.last_cycle_at is None else round(now - link.last_cycle_at, 1)
+            yield HealthItem(
+                f"platform {link.platform}", light, link_sentence(link, now=now),
+                {"state": link.state.value, "receive_age_seconds": quiet, "failures": link.failures},
+            )  # fmt: skip
+
+    def _models(self, now: float) -> Iterable[HealthItem]:
+        last = self._sources.upstreams()
+        for target in self._sources.targets():
+            if target not in last:
+                yield HealthItem(f"model {target}", Light.UNCHECKED, "not checked: no call has been made yet")
+                continue
+            at, verdict = last[target]
+            ago = f"{now - at:.0f} s ago"
+            provider, _, model = target.partition("/")
+            if verdict is None:
+                yield HealthItem(f"model {target}", Light.OK, f"answered {ago}", {"at": at, "reason": "ok"})
+            else:
+                text = f"{model_sentence(verdict, provider=provider, model=model)} (last call {ago})"
+                yield HealthItem(
+                    f"model {target}", Light.BAD, text, {"at": at, "reason": verdict.reason.value, "detail": verdict.detail}
+                )
+
+    def _queues(self, f: StoreFigures, now: float, not_ready: list[str]) -> HealthItem:
+        light = Light.OK
+        for name, oldest in (("inbox", f.inbox_oldest_at), ("outbox", f.outbox_oldest_at)):
+            age = 0.0 if oldest is None else now - oldest
+            if age > self.settings.max_queue_age:
+                light = Light.BAD
+                not_ready.append(f"the oldest {name} row is {age:.0f} s old")
+        waiting = f.outbox_held + f.outbox_failed + f.dead_letters
+        text = f"{f.inbox_new + f.inbox_claimed} in work, {f.outbox_pending} to be delivered"
+        if waiting:
+            light = Light.WARN if light is Light.OK else light
+            text += f", {waiting} dead letters (`hermes dead-letters list`)"
+        return HealthItem(
+            "queues", light, text,
+            {
+                "inbox_new": f.inbox_new, "inbox_claimed": f.inbox_claimed, "outbox_pending": f.outbox_pending,
+                "outbox_held": f.outbox_held, "outbox_failed": f.outbox_failed, "dead_letters": f.dead_letters,
+                "suspended_turns": f.suspended_turns, "sessions": f.sessions,
+                "inbox_oldest_seconds": None if f.inbox_oldest_at is None else round(now - f.inbox_oldest_at, 1),
+                "outbox_oldest_seconds": None if f.outbox_oldest_at is None else round(now - f.outbox_oldest_at, 1),
+                "running_turns": self._sources.running(),
+            },
+        )  # fmt: skip
+
+    def _loop(self, not_ready: list[str]) -> HealthItem:
+        lag = self._sources.lag()
+        lost = self._sources.output_lost()
+        light = Light.OK if lag < 1.0 else Light.BAD
+        if lag >= 5.0:
+            not_ready.append(f"the event loop is {lag:.1f} s behind")
+        text = f"lag {lag * 1000:.0f} ms" + (f", {lost} log lines lost" if lost else "")
+        return HealthItem("loop", light, text, {"lag_seconds": round(lag, 4), "output_lost": lost})
+
+    def _disk(self, not_ready: list[str]) -> HealthItem:
+        stat = os.statvfs(self._sources.home)
+        free = stat.f_bavail * stat.f_frsize
+        light = Light.OK
+        if free < self.settings.disk_floor:
+            light = Light.BAD
+            not_ready.append(f"only {free // 2**20} MiB of disk are left")
+        return HealthItem("disk", light, f"{free // 2**20} MiB free", {"free_bytes": free})
+
+
+def as_dict(health: Health) -> dict[str, object]:
+    """For ``--json``, ``/readyz`` and the page."""
+    return {
+        "ready": not health.not_ready,
+        "not_ready": list(health.not_ready),
+        "started": health.started,
+        "version": health.version,
+        "home": health.home,
+        "items": [
+            {"name": i.name, "light": i.light.value, "sentence": i.sentence, "figures": dict(i.figures)}
+            for i in health.items
+        ],
+    }

@@ -1,0 +1,118 @@
+"""T1: who may talk, then on disk, then acknowledged (R1–R6). Nothing here understands a message."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from hermes.core.clock import Clock
+from hermes.core.events import RawUpdate
+from hermes.core.ports import Inbox
+from hermes.core.principals import ChatRef, Identity
+from hermes.core.records import Accepted, Admitted, InboxRow, StrangerCount
+from hermes.policy.access import AccessPolicy, Allow, Ignore, Pair, authorise
+from hermes.policy.routing import session_key
+from hermes.runtime.checkpoints import Checkpoints
+from hermes.runtime.logs import get_logger
+
+log = get_logger(__name__)
+
+LONG_PASTE_CHARS = 4000
+"""A text this long may be a client-split paste whose other half is on its way (R7)."""
+
+
+class AccessBook:
+    """Each platform's access policy; replaced at a reload, in force at once (R42)."""
+
+    def __init__(self, policies: Mapping[str, AccessPolicy], *, owner_platforms: frozenset[str]) -> None:
+        self.policies = dict(policies)
+        self.owner_platforms = owner_platforms  # the page and the CLI: the caller proved to be the owner
+
+    def decide(self, identity: Identity, chat: ChatRef) -> Allow | Pair | Ignore:
+        """Default deny: a platform without a policy admits nobody."""
+        if identity.platform in self.owner_platforms:
+            return Allow()
+        policy = self.policies.get(identity.platform)
+        return authorise(policy, identity, chat) if policy is not None else Ignore("no access policy")
+
+    def may_run(self, row: InboxRow) -> bool:
+        """The second look, at claim: a revoked user's queued rows do not run (R6)."""
+        identity, chat = row.update.identity, row.update.chat
+        return identity is not None and chat is not None and isinstance(self.decide(identity, chat), Allow)
+
+
+class Ingest:
+    """Takes what a receive cycle brought and returns when it is on disk."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        access: AccessBook,
+        clock: Clock,
+        checkpoints: Checkpoints,
+        on_accepted: Callable[[Sequence[Accepted]], None],
+        *,
+        group_sessions_per_user: bool = True,
+        merge_window: float = 0.4,
+        on_stranger: Callable[[StrangerCount], None] = lambda stranger: None,
+    ) -> None:
+        self._inbox = inbox
+        self._access = access
+        self._clock = clock
+        self._checkpoints = checkpoints
+        self._on_accepted = on_accepted
+        self._on_stranger = on_stranger
+        self.group_sessions_per_user = group_sessions_per_user
+        self.merge_window = merge_window
+
+    async def accept(
+        self, updates: Sequence[RawUpdate], cursors: Mapping[str, str] | None = None
+    ) -> list[Accepted]:
+        """T1 for a batch, in order. Raises StoreUnavailable: then nothing may be acknowledged."""
+        admitted: list[Admitted] = []
+        strangers: dict[tuple[str, str, str], StrangerCount] = {}
+        ignored: dict[str, int] = defaultdict(int)
+        for update in updates:
+            self._sort(update, admitted, strangers, ignored)
+        if not admitted and not strangers and not cursors:
+            return []
+        self._checkpoints.reach("before_t1")
+        accepted = await self._inbox.accept(
+            admitted, tuple(strangers.values()), cursors or {}, self._clock.now()
+        )
+        self._checkpoints.reach("after_t1")
+        for stranger in strangers.values():
+            self._on_stranger(stranger)
+        self._on_accepted([a for a in accepted if not a.duplicate])
+        return accepted
+
+    def _sort(
+        self,
+        update: RawUpdate,
+        admitted: list[Admitted],
+        strangers: dict[tuple[str, str, str], StrangerCount],
+        ignored: dict[str, int],
+    ) -> None:
+        identity, chat = update.identity, update.chat
+        if identity is None or chat is None:
+            admitted.append(Admitted(update, None))  # unreadable: kept as a dead letter (R1)
+            return
+        try:
+            answer = self._access.decide(identity, chat)
+        except Exception as error:  # R26: ingest, per row: one odd update must not stop its batch
+            log.error("ingest_fault", platform=update.platform, error=repr(error))
+            admitted.append(Admitted(replace(update, problem=f"access check failed: {error!r}"), None))
+            return
+        match answer:
+            case Allow():
+                hint = "owner" if update.platform in self._access.owner_platforms else None
+                key = session_key(chat, identity, group_sessions_per_user=self.group_sessions_per_user)
+                burst = update.merge_key is not None or len(update.raw) >= LONG_PASTE_CHARS
+                admitted.append(Admitted(update, key, hint, self.merge_window if burst else 0.0))
+            case Pair() | Ignore("stranger"):
+                known = (identity.platform, identity.account, identity.user_id)
+                count = strangers[known].count + 1 if known in strangers else 1
+                strangers[known] = StrangerCount(*known, count, self._clock.now(), chat)
+            case Ignore(reason):
+                ignored[reason] += 1

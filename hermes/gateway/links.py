@@ -1,0 +1,126 @@
+"""A platform's link: receive cycles, T1, reconnection and the failed-platforms queue (DESIGN §5 "Links").
+
+    connect ─► receive ─► T1 ─► confirm ─► receive …        one task a platform, none waits for another
+       └──────────┴─ failure: facts ─► step(link, event) ─► same link | rebuild | park, each with its time
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from hermes.core.clock import Clock
+from hermes.core.errors import PlatformFailure
+from hermes.core.links import Connected, CycleCompleted, CycleFailed, Link
+from hermes.core.ports import Platform
+from hermes.gateway.ingest import Ingest
+from hermes.gateway.platform_book import PlatformBook
+from hermes.policy.delivery import classify_delivery
+from hermes.policy.reconnect import ReconnectPolicy, initial, sentence, step
+from hermes.runtime.logs import get_logger
+from hermes.runtime.supervisor import Supervisor
+
+log = get_logger(__name__)
+
+
+class Links:
+    """All platforms' links: every one connects at once, each under its own task."""
+
+    def __init__(
+        self,
+        platforms: PlatformBook,
+        ingest: Ingest,
+        clock: Clock,
+        random: Callable[[], float],
+        supervisor: Supervisor,
+        policy: ReconnectPolicy,
+        *,
+        on_change: Callable[[Link], None] = lambda link: None,
+        on_notice: Callable[[Link, str], None] = lambda link, text: None,
+    ) -> None:
+        self._platforms = platforms
+        self._ingest = ingest
+        self._clock = clock
+        self._random = random
+        self._supervisor = supervisor
+        self.policy = policy
+        self._on_change = on_change
+        self._on_notice = on_notice
+        self._links: dict[str, Link] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._last_cycle: dict[str, float] = {}
+
+    def states(self) -> Iterable[Link]:
+        """The links as they are now."""
+        return tuple(self._links.values())
+
+    def last_cycle(self, platform: str) -> float | None:
+        """When the last receive cycle completed, unix seconds; None: none yet."""
+        return self._last_cycle.get(platform)
+
+    def start(self) -> None:
+        """Starts one supervised task for each platform that receives."""
+        for platform in self._platforms:
+            if platform.delivers_at_commit:
+                continue
+            self._links[platform.name] = initial(platform.name, self._clock.now())
+            self._tasks.append(
+                self._supervisor.spawn_forever(
+                    lambda platform=platform: self._run(platform), f"link.{platform.name}"
+                )
+            )
+
+    async def stop(self) -> None:
+        """Intake ends: receive cycles are cancelled where they stand; nothing unconfirmed is lost."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._tasks.clear()
+
+    async def _run(self, platform: Platform) -> None:
+        connected = False
+        while True:
+            try:
+                if not connected:
+                    await platform.connect()
+                    connected = True
+                    self._event(platform, Connected())
+                    self._platforms.set_up(platform.name, True)
+                batch = await platform.receive()
+                if batch.updates:
+                    await self._ingest.accept(batch.updates)
+                platform.confirm(batch)
+                self._last_cycle[platform.name] = self._clock.now()
+                self._event(platform, CycleCompleted())
+                self._platforms.set_up(platform.name, True)
+            except PlatformFailure as failure:
+                connected = await self._failed(platform, failure, connected)
+
+    async def _failed(self, platform: Platform, failure: PlatformFailure, connected: bool) -> bool:
+        """Waits as the link's state says; returns whether the connection may be used again."""
+        before = self._links[platform.name]
+        verdict = classify_delivery(failure.facts)
+        link = self._event(platform, CycleFailed(verdict))
+        if not connected or not link.is_usable:
+            self._platforms.set_up(platform.name, False)
+        log.warning(
+            "link_failed", platform=platform.name, state=link.state.value, reason=verdict.reason.value,
+            retry_in=round(max(0.0, link.next_try_at - self._clock.now()), 1), error=str(failure),
+        )  # fmt: skip
+        if link.notice and not before.notice:
+            self._on_notice(link, sentence(link, now=self._clock.now()))
+        await self._clock.sleep(max(0.0, link.next_try_at - self._clock.now()))
+        if link.rebuild_client or not connected:
+            await platform.rebuild()
+            return False
+        return True
+
+    def _event(self, platform: Platform, event: Connected | CycleCompleted | CycleFailed) -> Link:
+        before = self._links[platform.name]
+        link = step(before, event, policy=self.policy, now=self._clock.now(), u=self._random())
+        self._links[platform.name] = link
+        if link.state is not before.state:
+            log.info("link", platform=platform.name, state=link.state.value)
+            self._on_change(link)
+        return link

@@ -1,0 +1,32 @@
+"""Turns text into a delivery for an address: the platform renders, the store's destination is marked."""
+
+from __future__ import annotations
+
+from hermes.core.clock import Clock
+from hermes.core.events import Address
+from hermes.core.ids import SessionId
+from hermes.core.records import NewDelivery, Priority
+from hermes.gateway.platform_book import PlatformBook
+
+
+class PlatformReplies:
+    """Implements ``ports.Replies``. ``max_age`` in seconds bounds how late a reply may still arrive."""
+
+    def __init__(self, platforms: PlatformBook, clock: Clock, max_age: float) -> None:
+        self._platforms = platforms
+        self._clock = clock
+        self.max_age = max_age
+
+    def reply(
+        self, address: Address, session: SessionId | None, text: str, priority: Priority = Priority.FINAL
+    ) -> NewDelivery:
+        """Raises Poison when the platform cannot render the text, TargetUnknown when it is not configured."""
+        platform = self._platforms.get(address.platform)
+        return NewDelivery(
+            address,
+            platform.render(text),
+            priority,
+            self._clock.now() + self.max_age,
+            platform.delivers_at_commit,
+            session,
+        )
