@@ -22,12 +22,12 @@ from tests.waiting import until
 _BOOT = """
 set -eu
 mount -t tmpfs -o mode=0755 tmpfs "$SPACE"
-mkdir "$SPACE/upper" "$SPACE/work" "$SPACE/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$SPACE/upper,workdir=$SPACE/work" "$SPACE/root"
-rm -rf "$SPACE"/root/etc/systemd/system/*.wants
-: > "$SPACE/root/etc/machine-id"
-cp -a "$STAGE/." "$SPACE/root/"
-exec systemd-nspawn -q -D "$SPACE/root" --machine="$NAME" -b --register=no --keep-unit --private-network "$@"
+mkdir "$SPACE/upper" "$SPACE/work" "$SPACE/tree"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$SPACE/upper,workdir=$SPACE/work" "$SPACE/tree"
+rm -rf "$SPACE"/tree/etc/systemd/system/*.wants
+: > "$SPACE/tree/etc/machine-id"
+cp -a "$STAGE/." "$SPACE/tree/"
+exec systemd-nspawn -q -D "$SPACE/tree" --machine="$NAME" -b --register=no --keep-unit --private-network "$@"
 """
 _UNIT = "hermes.service"
 

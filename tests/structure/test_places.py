@@ -90,28 +90,27 @@ def test_the_environment_is_read_in_config_only() -> None:
     assert not wrong
 
 
-def test_threads_live_in_store_and_runtime_only() -> None:
-    wrong = [
+def _uses(packages: tuple[str, ...], calls_of: frozenset[str]) -> list[str]:
+    """Outside store and runtime: imports of `packages`, calls whose whole or last name is in `calls_of`."""
+    return [
         f"{module.at(node)} {name}"
         for module in modules("hermes")
         if not module.within("hermes/store/", "hermes/runtime/")
-        for node, name in [*imported(module), *calls(module)]
-        if any(_is(name, package) for package in THREADS)
-        or name.rpartition(".")[2] in {"to_thread", "run_in_executor"}
+        for node, name in [
+            *((node, name) for node, name in imported(module) if any(_is(name, one) for one in packages)),
+            *((node, name) for node, name in calls(module) if {name, name.rpartition(".")[2]} & calls_of),
+        ]
     ]
+
+
+def test_threads_live_in_store_and_runtime_only() -> None:
+    wrong = _uses(THREADS, frozenset({"to_thread", "run_in_executor"}))
     assert not wrong, "R24: runtime.offload is the place"
 
 
 def test_helper_processes_live_in_runtime_only() -> None:
-    wrong = [
-        f"{module.at(node)} {name}"
-        for module in modules("hermes")
-        if not module.within("hermes/store/", "hermes/runtime/")
-        for node, name in [*imported(module), *calls(module)]
-        if any(_is(name, package) for package in PROCESSES)
-        or name.rpartition(".")[2] in {"create_subprocess_exec", "create_subprocess_shell", "subprocess_exec"}
-        or name in {"os.system", "os.popen", "os.fork", "os.posix_spawn"}
-    ]
+    starts = {"create_subprocess_exec", "create_subprocess_shell", "subprocess_exec", "os.system", "os.popen"}
+    wrong = _uses(PROCESSES, frozenset(starts | {"os.fork", "os.posix_spawn"}))
     assert not wrong, "R24: runtime.offload is the place"
 
 
