@@ -1,4 +1,4 @@
-"""Bases of the adapters' own sections. Each adapter extends one in its ``config.py`` and imports no SDK there."""
+"""Bases of the adapters' own sections: each adapter extends one in its ``config.py``, without an SDK."""
 
 from __future__ import annotations
 
@@ -30,10 +30,14 @@ from hermes.config.fields import (
 class PlatformConfig(Section):
     """What every platform has."""
 
-    enabled: Flag = key(False, "Whether this platform is connected.", reload=Reload.LINK)
-    allowed_users: Identifiers = key((), "Ids of the people who may talk to the bot.")
-    allow_all_users: Flag = key(False, "Anybody may talk to the bot, and spend the owner's money.")
-    home_channel: Text = key("", "Chat id that gets notices and scheduled output; empty: set by /sethome.")
+    enabled: Flag = key(False, "Whether this platform is connected.")
+    allowed_users: Identifiers = key((), "Ids of the people who may talk to the bot.", reload=Reload.LIVE)
+    allow_all_users: Flag = key(
+        False, "Anybody may talk to the bot, and spend the owner's money.", reload=Reload.LIVE
+    )
+    home_channel: Text = key(
+        "", "Chat id that gets notices and scheduled output; empty: set by /sethome.", reload=Reload.LIVE
+    )
 
     on_by_default: ClassVar[bool] = False
 
@@ -57,36 +61,37 @@ class PoolStrategy(StrEnum):
 class EnvCredential(Section):
     """A variable, looked at again at each reload."""
 
-    kind: Literal["env"] = key("env", "Where the credential comes from.", reload=Reload.LINK)
-    name: Identifier = key("", "Name of the variable.", reload=Reload.LINK)
+    kind: Literal["env"] = key("env", "Where the credential comes from.")
+    name: Identifier = key("", "Name of the variable.")
 
 
 class FileCredential(Section):
     """A file, read again when it changes."""
 
-    kind: Literal["file"] = key("file", "Where the credential comes from.", reload=Reload.LINK)
-    path: Identifier = key("", "The file that holds the secret as its only line.", reload=Reload.LINK)
+    kind: Literal["file"] = key("file", "Where the credential comes from.")
+    path: Identifier = key("", "The file that holds the secret as its only line.")
 
 
 class CommandCredential(Section):
     """A program that prints the secret."""
 
-    kind: Literal["command"] = key("command", "Where the credential comes from.", reload=Reload.LINK)
-    command: Texts = key((), "Program and arguments; no shell.", reload=Reload.LINK)
-    timeout: Duration = key(10.0, "Longest time it may take.", reload=Reload.LINK, gt=0)
-    valid_for: Duration = key(3600.0, "How long its answer is used.", reload=Reload.LINK, gt=0)
+    kind: Literal["command"] = key("command", "Where the credential comes from.")
+    command: Texts = key((), "Program and arguments; no shell.")
+    timeout: Duration = key(10.0, "Longest time it may take.", gt=0)
+    valid_for: Duration = key(3600.0, "How long its answer is used.", gt=0)
 
 
 class OauthCredential(Section):
     """An OAuth 2 refresh token; refreshed once for all callers."""
 
-    kind: Literal["oauth_refresh"] = key("oauth_refresh", "Where the credential comes from.", reload=Reload.LINK)
-    token_url: Text = key("", "Where a new access token is asked for.", reload=Reload.LINK)
-    client_id: Text = key("", "Name of this client at the server.", reload=Reload.LINK)
-    client_secret: Secret = key(NO_SECRET, "Secret of this client, if it has one.", reload=Reload.LINK)
-    refresh_token: Secret = key(NO_SECRET, "The first refresh token; later ones are kept in credentials.json.",
-                                reload=Reload.LINK)
-    refresh_before: Duration = key(300.0, "How long before its end a token is renewed.", reload=Reload.LINK, ge=0)
+    kind: Literal["oauth_refresh"] = key("oauth_refresh", "Where the credential comes from.")
+    token_url: Text = key("", "Where a new access token is asked for.")
+    client_id: Text = key("", "Name of this client at the server.")
+    client_secret: Secret = key(NO_SECRET, "Secret of this client, if it has one.")
+    refresh_token: Secret = key(
+        NO_SECRET, "The first refresh token; later ones are kept in credentials.json."
+    )
+    refresh_before: Duration = key(300.0, "How long before its end a token is renewed.", ge=0)
 
 
 Credential: TypeAlias = Annotated[
@@ -99,39 +104,56 @@ _NEEDED = {"env": "name", "file": "path", "command": "command", "oauth_refresh":
 class ProviderConfig(Section):
     """What every provider has."""
 
-    enabled: Flag = key(True, "Whether this provider may be used.", reload=Reload.LINK)
-    kind: Text = key("", "Which adapter speaks to it.", reload=Reload.LINK)
-    connect_timeout: Duration = key(15.0, "Longest wait for a connection.", reload=Reload.LINK, gt=0)
-    first_byte_timeout: Duration = key(120.0, "Longest wait for the first byte of an answer.",
-                                       reload=Reload.LINK, gt=0)
-    stall_timeout: Duration = key(60.0, "Longest silence within an answer.", reload=Reload.LINK, gt=0)
-    total_timeout: Duration = key(900.0, "Longest time for one answer.", reload=Reload.LINK, gt=0)
-    max_concurrency: Whole = key(256, "Most calls at once; the governor goes below it on 429 and 529.", gt=0)
-    requests_per_minute: Whole = key(0, "Most calls a minute; 0: only what the server's headers tell.", ge=0)
-    tokens_per_minute: Whole = key(0, "Most tokens a minute; 0: only what the server's headers tell.", ge=0)
-    models: Mapping[Text, ModelSpec] = key(dict, "What is known about its models, by name.")
+    enabled: Flag = key(True, "Whether this provider may be used.")
+    kind: Text = key("", "Which adapter speaks to it.")
+    connect_timeout: Duration = key(15.0, "Longest wait for a connection.", gt=0)
+    first_byte_timeout: Duration = key(120.0, "Longest wait for the first byte of an answer.", gt=0)
+    stall_timeout: Duration = key(60.0, "Longest silence within an answer.", gt=0)
+    total_timeout: Duration = key(900.0, "Longest time for one answer.", gt=0)
+    max_concurrency: Whole = key(
+        256, "Most calls at once; the governor goes below it on 429 and 529.", reload=Reload.LIVE, gt=0
+    )
+    requests_per_minute: Whole = key(
+        0, "Most calls a minute; 0: only what the server's headers tell.", reload=Reload.LIVE, ge=0
+    )
+    tokens_per_minute: Whole = key(
+        0, "Most tokens a minute; 0: only what the server's headers tell.", reload=Reload.LIVE, ge=0
+    )
+    models: Mapping[Text, ModelSpec] = key(
+        dict, "What is known about its models, by name.", reload=Reload.LIVE
+    )
 
 
 class KeyedProviderConfig(ProviderConfig):
     """A provider that wants a key: one, a pool of them, or a credential that is fetched."""
 
-    api_key: Secret = key(NO_SECRET, "The key; empty for a server that wants none.", reload=Reload.LINK)
-    api_key_file: Text = key("", "A file that holds the key instead.", reload=Reload.LINK)
-    api_keys: tuple[Secret, ...] = key((), "A pool of keys instead of one.", reload=Reload.LINK)
-    credential: Credential | None = key(None, "A credential that is fetched instead of a key.", reload=Reload.LINK)
+    api_key: Secret = key(NO_SECRET, "The key; empty for a server that wants none.")
+    api_key_file: Text = key("", "A file that holds the key instead.")
+    api_keys: tuple[Secret, ...] = key((), "A pool of keys instead of one.")
+    credential: Credential | None = key(None, "A credential that is fetched instead of a key.")
     pool_strategy: PoolStrategy = key(PoolStrategy.FILL_FIRST, "Which key of the pool is taken.")
-    max_response_bytes: Size = key(32 * 2**20, "Most bytes of one answer.", reload=Reload.LINK, gt=0)
+    max_response_bytes: Size = key(32 * 2**20, "Most bytes of one answer.", gt=0)
 
     def complaints(self) -> tuple[Complaint, ...]:
-        given = [name for name, there in (
-            ("api_key", self.api_key.get_secret_value() != ""),
-            ("api_keys", bool(self.api_keys)),
-            ("credential", self.credential is not None),
-        ) if there]
+        given = [
+            name
+            for name, there in (
+                ("api_key", self.api_key.get_secret_value() != ""),
+                ("api_keys", bool(self.api_keys)),
+                ("credential", self.credential is not None),
+            )
+            if there
+        ]
         found = list(super().complaints())
         if len(given) > 1:
-            found.append(Complaint(given[1], f"{' and '.join(given)} are both given", "one of them",
-                                   f"remove {given[1]} or {given[0]}"))
+            found.append(
+                Complaint(
+                    given[1],
+                    f"{' and '.join(given)} are both given",
+                    "one of them",
+                    f"remove {given[1]} or {given[0]}",
+                )
+            )
         if self.credential is not None and not _filled(self.credential, _NEEDED[self.credential.kind]):
             name = _NEEDED[self.credential.kind]
             found.append(Complaint(f"credential.{name}", "missing", "a value", f"add {name}: to credential"))

@@ -6,15 +6,30 @@ import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-SECRET_NAMES = frozenset({
-    "token", "bot_token", "app_token", "signing_secret", "api_key", "api_keys", "secret", "client_secret",
-    "refresh_token", "access_token", "password", "headers", "env", "authorization",
-})
+SECRET_NAMES = frozenset(
+    {
+        "token",
+        "bot_token",
+        "app_token",
+        "signing_secret",
+        "api_key",
+        "api_keys",
+        "secret",
+        "client_secret",
+        "refresh_token",
+        "access_token",
+        "password",
+        "headers",
+        "env",
+        "authorization",
+    }
+)
 """Keys whose values, and all values below them, are never printed."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/@ -]{0,63}\Z")
 _SECRET_SHAPE = re.compile(
-    r"\d{5,}:[\w-]{6,}|\b(sk|pk|rk|ghp|gho|glpat|xox[a-z]|xapp|AIza|eyJ|Bearer)[-_. ]?\w+[-\w.]*|[A-Za-z0-9_\-+/=]{24,}"
+    r"\d{5,}:[\w-]{6,}|\b(sk|pk|rk|ghp|gho|glpat|xox[a-z]|xapp|AIza|eyJ|Bearer)[-_. ]?\w+[-\w.]*"
+    r"|[A-Za-z0-9_\-+/=]{24,}"
 )
 _LONGEST = 60
 

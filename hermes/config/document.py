@@ -80,14 +80,28 @@ def parse(text: str, file: str) -> tuple[Mapping, list[Problem]]:
     root = composer.root
     if root is None or (isinstance(root, Scalar) and root.kind == "null"):
         raise Unreadable(
-            Problem(file, 0, "", "the file is empty (nothing but blanks and comments)", "a mapping of sections",
-                    "delete the file to use defaults, or start from config.example.yaml")
+            Problem(
+                file,
+                0,
+                "",
+                "the file is empty (nothing but blanks and comments)",
+                "a mapping of sections",
+                "delete the file to use defaults, or start from config.example.yaml",
+            )
         )
     if not isinstance(root, Mapping):
         what = "a list" if isinstance(root, Sequence) else "plain text"
         raise Unreadable(
-            Problem(file, root.line, "", f"the file holds {what} at the top", "sections, each `name:` and its keys",
-                    "remove the leading `-`" if isinstance(root, Sequence) else "each key needs a colon and a blank")
+            Problem(
+                file,
+                root.line,
+                "",
+                f"the file holds {what} at the top",
+                "sections, each `name:` and its keys",
+                "remove the leading `-`"
+                if isinstance(root, Sequence)
+                else "each key needs a colon and a blank",
+            )
         )
     return root, composer.problems
 
@@ -114,10 +128,17 @@ class _Composer:
         self._nodes = 0
 
     def take(self, event: Event) -> None:
+        assert event.start_mark is not None
         line = event.start_mark.line + 1
         if isinstance(event, DocumentStartEvent) and self.root is not None:
-            raise Unreadable(self._problem(line, "a second YAML document starts here", "one document in a file",
-                                           "remove the line `---` or everything from it on"))
+            raise Unreadable(
+                self._problem(
+                    line,
+                    "a second YAML document starts here",
+                    "one document in a file",
+                    "remove the line `---` or everything from it on",
+                )
+            )
         if isinstance(event, NodeEvent):
             self._count(line, 1)
         if isinstance(event, AliasEvent):
@@ -132,9 +153,17 @@ class _Composer:
         elif isinstance(event, MappingStartEvent | SequenceStartEvent):
             self._check_tag(event.tag, line)
             if len(self._open) >= MAX_DEPTH:
-                raise Unreadable(self._problem(line, f"nesting deeper than {MAX_DEPTH} levels",
-                                               f"{MAX_DEPTH} levels", "check the brackets and the indentation"))
-            opened: Mapping | Sequence = Mapping(line) if isinstance(event, MappingStartEvent) else Sequence(line)
+                raise Unreadable(
+                    self._problem(
+                        line,
+                        f"nesting deeper than {MAX_DEPTH} levels",
+                        f"{MAX_DEPTH} levels",
+                        "check the brackets and the indentation",
+                    )
+                )
+            opened: Mapping | Sequence = (
+                Mapping(line) if isinstance(event, MappingStartEvent) else Sequence(line)
+            )
             self._open.append(_Open(opened, event.anchor))
         elif isinstance(event, CollectionEndEvent):
             self._close()
@@ -170,18 +199,37 @@ class _Composer:
         assert isinstance(top.node, Mapping)
         if not isinstance(node, Scalar):
             top.broken_key = True
-            self.problems.append(self._problem(line, "a mapping or list stands where a key belongs", "a name",
-                                               "put quotes around text that starts with { or ["))
+            self.problems.append(
+                self._problem(
+                    line,
+                    "a mapping or list stands where a key belongs",
+                    "a name",
+                    "put quotes around text that starts with { or [",
+                )
+            )
         elif not node.quoted and node.kind in {"bool", "null"}:
             top.broken_key = True
             read_as = "nothing" if node.kind == "null" else "true or false"
-            self.problems.append(self._problem(line, f"YAML reads the key here as {read_as}, not as a name", "a name",
-                                               "put the key in quotes"))
+            self.problems.append(
+                self._problem(
+                    line,
+                    f"YAML reads the key here as {read_as}, not as a name",
+                    "a name",
+                    "put the key in quotes",
+                )
+            )
         elif node.text in top.node.entries:
             top.broken_key = True
             first = top.node.entries[node.text][0]
-            self.problems.append(self._problem(line, f"this key stands twice in one section (first in line {first})",
-                                               "each key once", "remove one of the two", node.text))
+            self.problems.append(
+                self._problem(
+                    line,
+                    f"this key stands twice in one section (first in line {first})",
+                    "each key once",
+                    "remove one of the two",
+                    node.text,
+                )
+            )
         else:
             top.key = (node.text, line)
 
@@ -189,19 +237,30 @@ class _Composer:
         sources = source.items if isinstance(source, Sequence) else [source]
         for one in sources:
             if not isinstance(one, Mapping):
-                self.problems.append(self._problem(line, "`<<` is given something that is no mapping",
-                                                   "an alias of a mapping", "write `<<: *name`"))
+                self.problems.append(
+                    self._problem(
+                        line,
+                        "`<<` is given something that is no mapping",
+                        "an alias of a mapping",
+                        "write `<<: *name`",
+                    )
+                )
                 continue
             self._count(line, _size(one, self._sizes))
             for key, entry in one.entries.items():
                 into.entries.setdefault(key, entry)
 
     def _alias(self, event: AliasEvent, line: int) -> Node:
-        node = self._anchors.get(event.anchor)
+        node = self._anchors.get(event.anchor or "")
         if node is None:
-            raise Unreadable(self._problem(line, "an alias (`*name`) whose anchor (`&name`) is not above it",
-                                           "an alias after its anchor",
-                                           "put the value in quotes if it is text that starts with *"))
+            raise Unreadable(
+                self._problem(
+                    line,
+                    "an alias (`*name`) whose anchor (`&name`) is not above it",
+                    "an alias after its anchor",
+                    "put the value in quotes if it is text that starts with *",
+                )
+            )
         self._count(line, _size(node, self._sizes))
         return node
 
@@ -213,13 +272,25 @@ class _Composer:
     def _count(self, line: int, more: int) -> None:
         self._nodes += more
         if self._nodes > MAX_NODES:
-            raise Unreadable(self._problem(line, f"more than {MAX_NODES} values once aliases are followed",
-                                           f"{MAX_NODES} values", "use fewer aliases"))
+            raise Unreadable(
+                self._problem(
+                    line,
+                    f"more than {MAX_NODES} values once aliases are followed",
+                    f"{MAX_NODES} values",
+                    "use fewer aliases",
+                )
+            )
 
     def _check_tag(self, tag: str | None, line: int) -> None:
         if tag is not None and tag not in {"!", "tag:yaml.org,2002:str"}:
-            raise Unreadable(self._problem(line, "a YAML tag (a word with ! before the value)", "plain values",
-                                           "remove the tag; put quotes around text that starts with !"))
+            raise Unreadable(
+                self._problem(
+                    line,
+                    "a YAML tag (a word with ! before the value)",
+                    "plain values",
+                    "remove the tag; put quotes around text that starts with !",
+                )
+            )
 
     def _problem(self, line: int, found: str, allowed: str, cure: str, key: str = "") -> Problem:
         path = [opened.key[0] if opened.key else None for opened in self._open]

@@ -17,17 +17,30 @@ def read_dotenv(file: Path) -> tuple[dict[str, str], tuple[Problem, ...]]:
     name = str(file)
     try:
         if file.is_dir():
-            return {}, (Problem(name, 0, "", "a directory stands where the file .env belongs", "a file",
-                                "move it away"),)
+            return {}, (
+                Problem(
+                    name, 0, "", "a directory stands where the file .env belongs", "a file", "move it away"
+                ),
+            )
         with file.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return {}, ()
     except OSError as error:
-        return {}, (Problem(name, 0, "", f"it cannot be read: {error.strerror}", "a readable file",
-                            "give yourself the right to read it (chmod 600)"),)
+        return {}, (
+            Problem(
+                name,
+                0,
+                "",
+                f"it cannot be read: {error.strerror}",
+                "a readable file",
+                "give yourself the right to read it (chmod 600)",
+            ),
+        )
     if len(raw) > MAX_BYTES:
-        return {}, (Problem(name, 0, "", f"it is larger than {MAX_BYTES} bytes", "NAME=value lines", "shorten it"),)
+        return {}, (
+            Problem(name, 0, "", f"it is larger than {MAX_BYTES} bytes", "NAME=value lines", "shorten it"),
+        )
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -47,8 +60,16 @@ def parse_dotenv(text: str, name: str) -> tuple[dict[str, str], tuple[Problem, .
         match = _LINE.match(line)
         value = _value(match.group(2)) if match is not None else None
         if match is None or value is None or "\x00" in line:
-            problems.append(Problem(name, number, "", "a line that is not NAME=value", "NAME=value, # for remarks",
-                                    'put values with blanks or # in "quotes"'))
+            problems.append(
+                Problem(
+                    name,
+                    number,
+                    "",
+                    "a line that is not NAME=value",
+                    "NAME=value, # for remarks",
+                    'put values with blanks or # in "quotes"',
+                )
+            )
             continue
         values[match.group(1)] = value
     return values, tuple(problems)

@@ -16,7 +16,7 @@ class Environment:
     """What the surroundings said at start.
 
     ``variables``: the process's environment over ``HERMES_HOME/.env``; may hold secrets, hence never shown.
-    ``dotenv``: the names that came from ``.env``. ``problems``: what is wrong with ``.env``; for `load_config`.
+    ``dotenv``: names that came from ``.env``. ``problems``: what is wrong with it; for `load_config`.
     """
 
     home: Path

@@ -11,8 +11,8 @@ from hermes.core.errors import HermesError
 class Problem:
     """One thing to mend. No field ever holds the value of a secret or of a variable.
 
-    ``file``: path or the word ``environment``; ``line``: 1-based, 0 when there is none; ``path``: dotted key, may
-    be empty; ``found`` and ``allowed``: half sentences, ``allowed`` may be empty; ``cure``: one line.
+    ``file``: path or the word ``environment``; ``line``: 1-based, 0 when there is none; ``path``: dotted key,
+    may be empty; ``found`` and ``allowed``: half sentences, ``allowed`` may be empty; ``cure``: one line.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""From the tree of a file to plain values: variables, secret files, YAML's traps; and where each value came from."""
+"""From a file's tree to plain values: variables, secret files, YAML's traps; and where each came from."""
 
 from __future__ import annotations
 
@@ -121,13 +121,23 @@ class _Walk:
 
     def scalar(self, node: Scalar, path: KeyPath, off: bool) -> object:
         if node.kind == "null":
-            self.fail(path, node.line, "found nothing (null)", "a value or a section",
-                      "remove the line to use the default")
+            self.fail(
+                path,
+                node.line,
+                "found nothing (null)",
+                "a value or a section",
+                "remove the line to use the default",
+            )
         if node.kind == "sexagesimal":
             shown = "" if is_secret_path(path) else f" {node.text}"
             number = "a number" if is_secret_path(path) else f"the number {sexagesimal_value(node.text)}"
-            self.fail(path, node.line, f"found{shown} without quotes, which YAML reads as {number} (base 60)",
-                      "quoted text, or a plain number", "put it in quotes if it is text")
+            self.fail(
+                path,
+                node.line,
+                f"found{shown} without quotes, which YAML reads as {number} (base 60)",
+                "quoted text, or a plain number",
+                "put it in quotes if it is text",
+            )
         if node.kind == "bool":
             return truth(node.text)
         if node.kind == "int" and len(node.text) <= _MAX_DIGITS:
@@ -167,15 +177,25 @@ class _Walk:
 
         text = _VARIABLE.sub(replace, node.text)
         if malformed:
-            self.fail(path, node.line, "${ that is followed by no name and }", "${NAME} or ${NAME:-default}",
-                      "write $${ for the two characters themselves")
+            self.fail(
+                path,
+                node.line,
+                "${ that is followed by no name and }",
+                "${NAME} or ${NAME:-default}",
+                "write $${ for the two characters themselves",
+            )
         if missing and off:
             raise _Skip
         if missing:
             names = ", ".join(missing)
-            self.fail(path, node.line, f"variable {names} is not set", "a variable that is set, or a default",
-                      f"set {names} (the file .env in HERMES_HOME will do), write ${{{missing[0]}:-}} for "
-                      "empty, or enabled: false in this section")
+            self.fail(
+                path,
+                node.line,
+                f"variable {names} is not set",
+                "a variable that is set, or a default",
+                f"set {names} (the file .env in HERMES_HOME will do), write ${{{missing[0]}:-}} for "
+                "empty, or enabled: false in this section",
+            )
         return FromVariable(text) if used else text
 
     def _is_off(self, node: Mapping) -> bool:
@@ -200,8 +220,16 @@ class _Walk:
             return
         if target in node.entries:
             self.out.broken.add(here)
-            self.out.problems.append(Problem(self.file, place.line, show_path(here), f"{target} is given as well",
-                                             "one of the two", f"remove {target} or {key}"))
+            self.out.problems.append(
+                Problem(
+                    self.file,
+                    place.line,
+                    show_path(here),
+                    f"{target} is given as well",
+                    "one of the two",
+                    f"remove {target} or {key}",
+                )
+            )
             return
         file = Path(name).expanduser() if name.startswith("~") and "HOME" in self.environ else Path(name)
         self.out.places[(*path, target)] = Place(self.file, place.line, None, hidden=True)
@@ -211,15 +239,22 @@ class _Walk:
             self.out.broken.update({here, (*path, target)})
             reason = (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
             shown = "the file" if isinstance(name, FromVariable) else f"the file {name}"
-            self.out.problems.append(Problem(self.file, place.line, show_path(here),
-                                             f"{shown} cannot be used: {reason}", "a readable file with the secret",
-                                             "create it with mode 0600 and the secret as its only line"))
+            self.out.problems.append(
+                Problem(
+                    self.file,
+                    place.line,
+                    show_path(here),
+                    f"{shown} cannot be used: {reason}",
+                    "a readable file with the secret",
+                    "create it with mode 0600 and the secret as its only line",
+                )
+            )
             return
         values[target] = FromVariable(secret)
 
 
 def read_secret(file: Path) -> str:
-    """The one line of a secret file. Raises OSError, or ValueError with a sentence that holds nothing of it."""
+    """The one line of a secret file. Raises OSError, or ValueError with a sentence that quotes nothing."""
     if file.is_dir():
         raise ValueError("it is a directory")
     if not file.is_file() and file.exists():

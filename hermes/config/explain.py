@@ -34,14 +34,23 @@ class Explainer:
             return
         place = self._expanded.place(path)
         self._expanded.broken.add(path)
-        self.problems.append(Problem(place.file, place.line, place.name or show_path(path), found, allowed, cure))
+        self.problems.append(
+            Problem(place.file, place.line, place.name or show_path(path), found, allowed, cure)
+        )
 
     def unknown(self, path: KeyPath, kind: str, known: tuple[str, ...]) -> None:
         """A name that does not exist, with the one that was meant."""
         name = str(path[-1])
         meant = nearest(name, known)
-        advice = f"write {meant}" if meant is not None else "remove it, or see the list in config.example.yaml"
-        self.say(path, f"unknown {kind} {show_key(name)}", ", ".join(sorted(known)) + did_you_mean(name, known), advice)
+        advice = (
+            f"write {meant}" if meant is not None else "remove it, or see the list in config.example.yaml"
+        )
+        self.say(
+            path,
+            f"unknown {kind} {show_key(name)}",
+            ", ".join(sorted(known)) + did_you_mean(name, known),
+            advice,
+        )
 
     def wrong_shape(self, path: KeyPath, allowed: str) -> None:
         """A list, text or number where a section belongs."""
@@ -69,8 +78,11 @@ class Explainer:
         elif detail["type"] == "missing":
             self.say(path, "missing", shape.allowed(target), f"add {path[-1]}:")
         elif detail["type"].startswith("union_tag"):
-            words = tuple(w for one in shape.bare(target.annotation) for w in
-                          shape.choices(one.model_fields["kind"].annotation))
+            words = tuple(
+                w
+                for one in shape.bare(target.annotation)
+                for w in shape.choices(one.model_fields["kind"].annotation)
+            )
             self.wrong_choice((*path, "kind"), words)
         elif words := shape.choices(target.annotation):
             self.wrong_choice(path, words)
@@ -86,8 +98,12 @@ class Explainer:
         text = value if isinstance(value, str) and not (place is not None and place.hidden) else ""
         missing = value is None
         found = "missing" if missing else f"found {self.found(path)}"
-        self.say(path, found, " | ".join(words) + did_you_mean(text, words),
-                 f"add {path[-1]}: to the section" if missing else "write one of them")
+        self.say(
+            path,
+            found,
+            " | ".join(words) + did_you_mean(text, words),
+            f"add {path[-1]}: to the section" if missing else "write one of them",
+        )
 
     def _cure(self, path: KeyPath, target: shape.Target) -> str:
         place = self._expanded.places.get(path)
@@ -100,7 +116,9 @@ class Explainer:
 
 def _show_scalar(scalar: Scalar) -> str:
     if scalar.kind == "bool" and scalar.text.lower() not in {"true", "false"}:
-        return f"{scalar.text} without quotes, which YAML reads as {'true' if truth(scalar.text) else 'false'}"
+        return (
+            f"{scalar.text} without quotes, which YAML reads as {'true' if truth(scalar.text) else 'false'}"
+        )
     if scalar.kind == "text":
         return "an empty text" if not scalar.text else show_value(scalar.text)
     return scalar.text[:40]

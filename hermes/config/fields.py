@@ -39,11 +39,17 @@ class Complaint(tuple[str, str, str, str]):
 class Section(BaseModel):
     """Base of all sections: frozen, unknown keys refused, numbers finite."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=False,
-                              hide_input_in_errors=True, protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        validate_default=False,
+        hide_input_in_errors=True,
+        protected_namespaces=(),
+    )
 
     def complaints(self) -> tuple[Complaint, ...]:
-        """Why this section cannot be used although each key by itself is fine. Not asked of disabled sections."""
+        """Why this section cannot be used although each key is fine. Not asked of disabled sections."""
         return ()
 
 
@@ -55,11 +61,24 @@ class Means:
     cure: str = ""
 
 
-def key(default: Any, description: str, *, reload: Reload = Reload.LIVE, ge: float | None = None,
-        gt: float | None = None, le: float | None = None, lt: float | None = None) -> Any:
-    """A key of a section: its default, what it does, how a change is taken over, and its range."""
-    bounds = {name: value for name, value in (("ge", ge), ("gt", gt), ("le", le), ("lt", lt)) if value is not None}
-    extra: dict[str, Any] = {"reload": reload.value}
+def key(
+    default: Any,
+    description: str,
+    *,
+    reload: Reload | None = None,
+    ge: float | None = None,
+    gt: float | None = None,
+    le: float | None = None,
+    lt: float | None = None,
+) -> Any:
+    """A key of a section: its default, what it does, how a change is taken over, and its range.
+
+    Without ``reload`` it is as the section that holds it; at the top that means live.
+    """
+    bounds: dict[str, Any] = {
+        name: value for name, value in (("ge", ge), ("gt", gt), ("le", le), ("lt", lt)) if value is not None
+    }
+    extra: dict[str, Any] = {} if reload is None else {"reload": reload.value}
     if isinstance(default, type):
         return Field(default_factory=default, description=description, json_schema_extra=extra, **bounds)
     return Field(default=default, description=description, json_schema_extra=extra, **bounds)
@@ -125,7 +144,7 @@ _SIZE = re.compile(r"(\d{1,15})\s*([a-z]*)\Z")
 
 
 def _size(value: Any) -> Any:
-    if isinstance(value, bool) or isinstance(value, float):
+    if isinstance(value, bool | float):
         raise wrong()
     if isinstance(value, str):
         match = _SIZE.match(value.strip().lower())
@@ -226,8 +245,8 @@ def _text(value: Any) -> Any:
 
 _PLACEHOLDER = re.compile(
     r"<.*>|\.{3,}|x{3,}|\*+|change[-_ ]?me.*|replace[-_ ]?me.*|todo|fixme|placeholder|secret|password"
-    r"|(your|my|insert|enter|put|paste|replace)[-_ ].*|.*your[-_ ]?(bot[-_ ]?|api[-_ ]?|app[-_ ]?)?(token|key|secret)"
-    r".*|.*(token|key)[-_ ]here|(sk|xoxb|xapp)-(\.{2,}|x{3,}.*|)|123456:abc-?def.*",
+    r"|(your|my|insert|enter|put|paste|replace)[-_ ].*"
+    r"|.*your[-_ ]?(bot[-_ ]?|api[-_ ]?|app[-_ ]?)?(token|key|secret).*|.*(token|key)[-_ ]here|(sk|xoxb|xapp)-(\.{2,}|x{3,}.*|)|123456:abc-?def.*",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -239,11 +258,17 @@ def _secret(value: Any) -> Any:
         raise wrong()
     text = value.strip()
     if _PLACEHOLDER.fullmatch(text):
-        raise wrong(found="a placeholder instead of a secret", allowed="the real one",
-                    cure='put the real one in, or a variable: "${NAME}"')
+        raise wrong(
+            found="a placeholder instead of a secret",
+            allowed="the real one",
+            cure='put the real one in, or a variable: "${NAME}"',
+        )
     if any(not c.isprintable() or c.isspace() for c in text):
-        raise wrong(found="a blank or control character inside a secret", allowed="one word",
-                    cure="copy the secret again, without line breaks")
+        raise wrong(
+            found="a blank or control character inside a secret",
+            allowed="one word",
+            cure="copy the secret again, without line breaks",
+        )
     return text
 
 
@@ -256,16 +281,31 @@ Duration = Annotated[float, BeforeValidator(_duration), Means("seconds, or text 
 Size = Annotated[int, BeforeValidator(_size), Means("bytes, or text like 64KiB, 10MiB")]
 Port = Annotated[int, BeforeValidator(_number(int, (int,))), Field(ge=1, le=65535), Means("a port")]
 Identifier = Annotated[str, BeforeValidator(_identifier), Means("an id as integer or text, without blanks")]
-Identifiers = Annotated[tuple[Identifier, ...], BeforeValidator(_listed),
-                        Means("a list of ids", "write [123, 456], or one a line with a leading `-`")]
+Identifiers = Annotated[
+    tuple[Identifier, ...],
+    BeforeValidator(_listed),
+    Means("a list of ids", "write [123, 456], or one a line with a leading `-`"),
+]
 Texts = Annotated[tuple[Text, ...], BeforeValidator(_listed), Means("a list of texts", 'write ["a", "b"]')]
-Bind = Annotated[Text, AfterValidator(_bind),
-                 Means("HOST:PORT with a port in 1-65535, e.g. 127.0.0.1:8642 or \"[::1]:8642\"")]
-BaseUrl = Annotated[Text, AfterValidator(_url("http", "https", empty=True)),
-                    Means("http:// or https://, a host, and perhaps a port and path", "e.g. http://127.0.0.1:8080/v1")]
-SocketUrl = Annotated[Text, AfterValidator(_url("ws", "wss", empty=True)),
-                      Means("ws:// or wss:// and a host", "e.g. wss://gateway.example.org")]
-TimeZone = Annotated[Text, AfterValidator(_zone),
-                     Means("a name of the time zone database, or empty for the system's", "e.g. Europe/Berlin or UTC")]
+Bind = Annotated[
+    Text,
+    AfterValidator(_bind),
+    Means('HOST:PORT with a port in 1-65535, e.g. 127.0.0.1:8642 or "[::1]:8642"'),
+]
+BaseUrl = Annotated[
+    Text,
+    AfterValidator(_url("http", "https", empty=True)),
+    Means("http:// or https://, a host, and perhaps a port and path", "e.g. http://127.0.0.1:8080/v1"),
+]
+SocketUrl = Annotated[
+    Text,
+    AfterValidator(_url("ws", "wss", empty=True)),
+    Means("ws:// or wss:// and a host", "e.g. wss://gateway.example.org"),
+]
+TimeZone = Annotated[
+    Text,
+    AfterValidator(_zone),
+    Means("a name of the time zone database, or empty for the system's", "e.g. Europe/Berlin or UTC"),
+]
 Secret = Annotated[SecretStr, BeforeValidator(_secret), Means("a secret as text")]
 NO_SECRET = SecretStr("")

@@ -32,8 +32,14 @@ class ReconnectConfig(Section):
 
     def complaints(self) -> tuple[Complaint, ...]:
         if self.base > self.cap:
-            return (Complaint("base", "the first wait is longer than the longest", "at most cap",
-                              "lower base or raise cap"),)
+            return (
+                Complaint(
+                    "base",
+                    "the first wait is longer than the longest",
+                    "at most cap",
+                    "lower base or raise cap",
+                ),
+            )
         return ()
 
 
@@ -45,7 +51,9 @@ class UncertainSend(StrEnum):
 class DeliveryConfig(Section):
     max_retries: Whole = key(2, "Quick retries of one sweep.", ge=0, le=20)
     base_delay: Duration = key(2.0, "First wait of a sweep; doubles.", gt=0)
-    uncertain: UncertainSend = key(UncertainSend.MARK, "A send of unknown outcome: repeat it marked, or hold it for the owner.")
+    uncertain: UncertainSend = key(
+        UncertainSend.MARK, "A send of unknown outcome: repeat it marked, or hold it for the owner."
+    )
 
 
 class RestartIntensity(Section):
@@ -56,7 +64,9 @@ class RestartIntensity(Section):
 
 
 class GatewayConfig(Section):
-    bind: Bind = key("127.0.0.1:8642", "Where page, probes and API listen; HERMES_BIND overrides.", reload=Reload.PROCESS)
+    bind: Bind = key(
+        "127.0.0.1:8642", "Where page, probes and API listen; HERMES_BIND overrides.", reload=Reload.PROCESS
+    )
     allowed_hosts: Texts = key((), "Further host names by which the page may be called.")
     api_key: Secret = key(NO_SECRET, "Key of /v1/chat/completions; empty: that entrance is off.")
     api_key_file: Text = key("", "A file that holds the key instead.")
@@ -65,7 +75,9 @@ class GatewayConfig(Section):
     reconnect: ReconnectConfig = key(ReconnectConfig, "How a lost platform comes back.")
     delivery: DeliveryConfig = key(DeliveryConfig, "How replies are sent.")
     group_sessions_per_user: Flag = key(True, "Whether each member of a group has a session of their own.")
-    restart_intensity: RestartIntensity = key(RestartIntensity, "When failing parts end the process.", reload=Reload.PROCESS)
+    restart_intensity: RestartIntensity = key(
+        RestartIntensity, "When failing parts end the process.", reload=Reload.PROCESS
+    )
     disk_floor: Size = key(200 * 2**20, "Free bytes below which intake stops.", ge=0)
     ballast: Size = key(2**20, "Bytes kept aside that pay for the last notices.", reload=Reload.PROCESS, ge=0)
     ready_max_age: Duration = key(120.0, "Age of the oldest waiting row at which /readyz fails.", gt=0)

@@ -90,7 +90,8 @@ class _Filling:
             here = here.setdefault(step, {})
             if not isinstance(here, dict):
                 return None
-        return here
+        found: dict[str, Any] = here
+        return found
 
     def put(self, section: dict[str, Any], path: KeyPath, variable: str, value: object | None = None) -> None:
         section[str(path[-1])] = FromVariable(self.known[variable]) if value is None else value
@@ -119,7 +120,9 @@ class _Filling:
         """Keys written in the file below the section, those that could not be expanded included."""
         *path, section = where
         prefix = tuple(path)
-        written = {str(one[-1]) for one in self.out.places if len(one) == len(prefix) + 1 and one[:-1] == prefix}
+        written = {
+            str(one[-1]) for one in self.out.places if len(one) == len(prefix) + 1 and one[:-1] == prefix
+        }
         return written | set(section)
 
     def providers(self) -> None:
@@ -146,10 +149,12 @@ class _Filling:
             self._fill(source, path, made)
         if not providers:
             providers["rehearsal"] = {"kind": "rehearsal"}
-            self.said.append("no provider is configured: the built-in rehearsal provider answers (it is no model)")
+            self.said.append(
+                "no provider is configured: the built-in rehearsal provider answers (it is no model)"
+            )
 
     def _fill_provider(self, name: str, one: dict[str, Any]) -> None:
-        """A written provider of a known kind that says neither address nor key (a key goes to no other server)."""
+        """A written provider that says neither address nor key: a key never goes to another server."""
         for source in _PROVIDERS[:2]:
             own = {"api_key", "api_key_file", "api_keys", "credential", "base_url"}
             if one.get("kind") == source.kind and not own & self._keys("providers", name, one):
@@ -170,8 +175,10 @@ class _Filling:
                 port = str(gateway.get("bind", ":8642")).rpartition(":")[2]
                 text = f"[{text}]:{port}" if ":" in text else f"{text}:{port}"
             self.put(gateway, ("gateway", "bind"), "HERMES_BIND", FromVariable(text))
-        if "HERMES_MODEL" in self.known and (model := self.section("model")) is not None and "model" not in (
-            self._keys("model", model)
+        if (
+            "HERMES_MODEL" in self.known
+            and (model := self.section("model")) is not None
+            and "model" not in (self._keys("model", model))
         ):
             self.put(model, ("model", "model"), "HERMES_MODEL")
 

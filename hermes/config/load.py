@@ -50,8 +50,8 @@ def load_config(
 ) -> Loaded:
     """Reads ``path``, or ``HERMES_HOME/config.yaml`` if that exists, or nothing but the known variables.
 
-    ``platform_models``: platform name → its section, a subclass of `PlatformConfig`; ``provider_models``: kind →
-    a subclass of `ProviderConfig` (R42). ``problems``: of the environment, reported with the file's.
+    ``platform_models``: platform name → its section, a subclass of `PlatformConfig`; ``provider_models``:
+    kind → a subclass of `ProviderConfig` (R42). ``problems``: of the environment, reported with the file's.
     Raises ConfigError, and nothing else, for whatever may stand in file and variables.
     """
     try:
@@ -74,11 +74,19 @@ def _read(path: Path | None, home: Path, environ: Mapping[str, str]) -> Expanded
         return Expanded({}, places={(): Place("environment", 0)})
     text, name = source
     root, problems = parse(text, name)
-    owner = is_foreign_config(root.entries)
-    if owner is not None:
-        raise Unreadable(Problem(name, 0, "", f"this is a configuration of {owner}, which Hermes never changes",
-                                 "a configuration of Hermes", f"run `hermes import {owner}`, or use another HERMES_HOME"))
     expanded = expand(root, name, environ, Path(name).absolute().parent)
+    owner = is_foreign_config(expanded.values)
+    if owner is not None:
+        raise Unreadable(
+            Problem(
+                name,
+                0,
+                "",
+                f"this is a configuration of {owner}, which Hermes never changes",
+                "a configuration of Hermes",
+                f"run `hermes import {owner}`, or use another HERMES_HOME",
+            )
+        )
     expanded.problems[:0] = problems
     return expanded
 
@@ -164,8 +172,9 @@ class _Building:
         check_fallbacks(config.fallback_providers, model, config.providers, self.explainer)
         compression = fill_compression(config.compression, model, config.providers, self.explainer)
         if config.transcription.provider:
-            check_provider(("transcription", "provider"), config.transcription.provider, config.providers,
-                           self.explainer)
+            check_provider(
+                ("transcription", "provider"), config.transcription.provider, config.providers, self.explainer
+            )
         return config.model_copy(update={"model": model, "compression": compression})
 
     def _announce(self, config: Config) -> None:
@@ -176,10 +185,16 @@ class _Building:
             if one.on_by_default:
                 continue
             if one.enabled and not one.allowed_users and not one.allow_all_users:
-                self.said.append(f"{place}: nobody may talk to the bot yet; whoever tries is shown to you with "
-                                 f"the line to add to {place}.allowed_users")
+                self.said.append(
+                    f"{place}: nobody may talk to the bot yet; whoever tries is shown to you with "
+                    f"the line to add to {place}.allowed_users"
+                )
             if one.enabled and one.allow_all_users:
                 self.said.append(f"{place}: anybody may talk to the bot (allow_all_users)")
-            if not one.enabled and isinstance(written, dict) and "enabled" not in written and (
-                {"token", "bot_token"} & set(written)):
+            if (
+                not one.enabled
+                and isinstance(written, dict)
+                and "enabled" not in written
+                and ({"token", "bot_token"} & set(written))
+            ):
                 self.said.append(f"{place} has a token but no `enabled: true`: it stays off")

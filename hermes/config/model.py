@@ -28,12 +28,13 @@ from hermes.config.sections import (
 
 
 class Config(Section):
-    """What the gateway runs with. Made by ``hermes.config.load``, which also fills in models and variables."""
+    """What the gateway runs with. Made by ``hermes.config.load``, which fills in models and variables."""
 
     timezone: TimeZone = key("", "Time zone of schedules and prompts; empty: the system's.")
     model: ModelChoice = key(ModelChoice, "The model that answers.")
     providers: Mapping[Text, SerializeAsAny[ProviderConfig]] = key(
-        dict, "Model providers by a name of your own.", reload=Reload.LINK)
+        dict, "Model providers by a name of your own.", reload=Reload.LINK
+    )
     fallback_providers: tuple[ModelChoice, ...] = key((), "Models tried in order when the first one fails.")
     agent: AgentConfig = key(AgentConfig, "Turns and their bounds.")
     goals: GoalsConfig = key(GoalsConfig, "/goal.")
@@ -44,7 +45,8 @@ class Config(Section):
     session_reset: SessionResetConfig = key(SessionResetConfig, "When sessions start afresh.")
     retention: RetentionConfig = key(RetentionConfig, "How long what is kept.")
     platforms: Mapping[Text, SerializeAsAny[PlatformConfig]] = key(
-        dict, "Where people talk to the bot.", reload=Reload.LINK)
+        dict, "Where people talk to the bot.", reload=Reload.LINK
+    )
     mcp_servers: Mapping[Text, McpServerConfig] = key(dict, "MCP servers by name.", reload=Reload.LINK)
     tools: ToolsConfig = key(ToolsConfig, "Bounds of the built-in tools.")
     terminal: TerminalConfig = key(TerminalConfig, "The terminal tool.")

@@ -53,12 +53,19 @@ def check_fallbacks(
         elif check_provider((*path, "provider"), one.provider, providers, explainer):
             before = seen.setdefault((one.provider, one.model), f"fallback number {at + 1}")
             if before != f"fallback number {at + 1}":
-                explainer.say(path, f"the same provider and model as {before}", "another provider or model",
-                              "remove it: a fallback to the same target helps nothing")
+                explainer.say(
+                    path,
+                    f"the same provider and model as {before}",
+                    "another provider or model",
+                    "remove it: a fallback to the same target helps nothing",
+                )
 
 
 def fill_compression(
-    section: CompressionConfig, primary: ModelChoice, providers: Mapping[str, ProviderConfig], explainer: Explainer
+    section: CompressionConfig,
+    primary: ModelChoice,
+    providers: Mapping[str, ProviderConfig],
+    explainer: Explainer,
 ) -> CompressionConfig:
     """The summarising model, which defaults to the primary one."""
     provider = section.provider or primary.provider
@@ -74,11 +81,19 @@ def check_provider(
 ) -> bool:
     """True when ``name`` is a usable provider; else there is a problem at ``path``."""
     if name not in providers:
-        explainer.say(path, f"found {explainer.found(path)}, which is no provider of this file",
-                      ", ".join(providers) + did_you_mean(name, providers), "define it under providers, or name another")
+        explainer.say(
+            path,
+            f"found {explainer.found(path)}, which is no provider of this file",
+            ", ".join(providers) + did_you_mean(name, providers),
+            "define it under providers, or name another",
+        )
         return False
     if not providers[name].enabled:
-        explainer.say(path, "a provider that is disabled", ", ".join(n for n, p in providers.items() if p.enabled),
-                      "enable it, or name another")
+        explainer.say(
+            path,
+            "a provider that is disabled",
+            ", ".join(n for n, p in providers.items() if p.enabled),
+            "enable it, or name another",
+        )
         return False
     return True

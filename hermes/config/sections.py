@@ -54,18 +54,32 @@ class AgentConfig(Section):
     api_max_retries: Whole = key(3, "Retries after the first attempt, per target.", ge=0, le=100)
     retry_base: Duration = key(5.0, "First wait between attempts.", gt=0)
     retry_cap: Duration = key(60.0, "Longest wait between attempts.", gt=0)
-    retry_after_cap: Duration = key(120.0, "Longest wait a server may ask for; beyond it the next target.", gt=0)
-    turn_deadline: Duration = key(1800.0, "Longest active time of a turn; waiting for people does not count.", gt=0)
+    retry_after_cap: Duration = key(
+        120.0, "Longest wait a server may ask for; beyond it the next target.", gt=0
+    )
+    turn_deadline: Duration = key(
+        1800.0, "Longest active time of a turn; waiting for people does not count.", gt=0
+    )
     max_concurrent_turns: Whole = key(256, "Most turns at once.", reload=Reload.PROCESS, ge=1)
-    busy_mode: BusyMode = key(BusyMode.QUEUE, "What a message does while a turn runs: wait, steer it, or interrupt it.")
-    merge_window: Duration = key(0.4, "How long the parts of an album or of a pasted text are waited for.", ge=0, le=60)
+    busy_mode: BusyMode = key(
+        BusyMode.QUEUE, "What a message does while a turn runs: wait, steer it, or interrupt it."
+    )
+    merge_window: Duration = key(
+        0.4, "How long the parts of an album or of a pasted text are waited for.", ge=0, le=60
+    )
     queue_limit: Whole = key(20, "Most messages waiting in one session; the next is told so.", ge=1)
     budget: Budget = key(Budget, "Caps on money.")
 
     def complaints(self) -> tuple[Complaint, ...]:
         if self.retry_base > self.retry_cap:
-            return (Complaint("retry_base", "the first wait is longer than the longest", "at most retry_cap",
-                              "lower retry_base or raise retry_cap"),)
+            return (
+                Complaint(
+                    "retry_base",
+                    "the first wait is longer than the longest",
+                    "at most retry_cap",
+                    "lower retry_base or raise retry_cap",
+                ),
+            )
         return ()
 
 
@@ -86,8 +100,14 @@ class CompressionConfig(Section):
 
     def complaints(self) -> tuple[Complaint, ...]:
         if self.target_ratio >= self.threshold:
-            return (Complaint("target_ratio", "a summary as large as what triggers it", "less than threshold",
-                              "lower target_ratio or raise threshold"),)
+            return (
+                Complaint(
+                    "target_ratio",
+                    "a summary as large as what triggers it",
+                    "less than threshold",
+                    "lower target_ratio or raise threshold",
+                ),
+            )
         return ()
 
 
@@ -153,7 +173,9 @@ class TerminalBackend(StrEnum):
 
 
 class TerminalConfig(Section):
-    backend: TerminalBackend = key(TerminalBackend.LOCAL, "local: commands run with the owner's rights; none: no terminal.")
+    backend: TerminalBackend = key(
+        TerminalBackend.LOCAL, "local: commands run with the owner's rights; none: no terminal."
+    )
     timeout: Duration = key(180.0, "Longest time of one command.", gt=0)
 
 
@@ -164,27 +186,31 @@ class ApprovalMode(StrEnum):
 
 
 class ApprovalsConfig(Section):
-    mode: ApprovalMode = key(ApprovalMode.MANUAL, "manual: the owner is asked; deny: refused; allow: never asked.")
+    mode: ApprovalMode = key(
+        ApprovalMode.MANUAL, "manual: the owner is asked; deny: refused; allow: never asked."
+    )
     timeout: Duration = key(3600.0, "How long an open question waits.", gt=0)
 
 
 class McpServerConfig(Section):
     """One MCP server: a child process (`command`) or an address (`url`)."""
 
-    enabled: Flag = key(True, "Whether it is started.", reload=Reload.LINK)
-    command: Text = key("", "Program to start.", reload=Reload.LINK)
-    args: Texts = key((), "Its arguments.", reload=Reload.LINK)
-    env: Mapping[Text, Secret] = key(dict, "Its environment besides PATH and HOME.", reload=Reload.LINK)
-    url: BaseUrl = key("", "Address of a server that already runs.", reload=Reload.LINK)
-    headers: Mapping[Text, Secret] = key(dict, "Headers sent to `url`.", reload=Reload.LINK)
+    enabled: Flag = key(True, "Whether it is started.")
+    command: Text = key("", "Program to start.")
+    args: Texts = key((), "Its arguments.")
+    env: Mapping[Text, Secret] = key(dict, "Its environment besides PATH and HOME.")
+    url: BaseUrl = key("", "Address of a server that already runs.")
+    headers: Mapping[Text, Secret] = key(dict, "Headers sent to `url`.")
     timeout: Duration = key(300.0, "Longest time of one call.", gt=0)
-    connect_timeout: Duration = key(60.0, "Longest time to start or connect.", reload=Reload.LINK, gt=0)
+    connect_timeout: Duration = key(60.0, "Longest time to start or connect.", gt=0)
     required: Flag = key(False, "Whether /readyz fails without it.")
 
     def complaints(self) -> tuple[Complaint, ...]:
         if bool(self.command) == bool(self.url):
             found = "both command and url are given" if self.url else "neither command nor url is given"
-            return (Complaint("", found, "one of the two", "command: for a program, url: for a running server"),)
+            return (
+                Complaint("", found, "one of the two", "command: for a program, url: for a running server"),
+            )
         return ()
 
 
@@ -216,5 +242,9 @@ class OutputConfig(Section):
     """Log lines of the daemon."""
 
     level: LogLevel = key(LogLevel.INFO, "The least important line that is written.")
-    max_bytes: Size = key(2**20, "Lines waiting for a slow reader; the oldest are dropped and counted.",
-                          reload=Reload.PROCESS, ge=4096)
+    max_bytes: Size = key(
+        2**20,
+        "Lines waiting for a slow reader; the oldest are dropped and counted.",
+        reload=Reload.PROCESS,
+        ge=4096,
+    )

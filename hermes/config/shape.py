@@ -18,7 +18,7 @@ from hermes.config.fields import Means
 @dataclass(frozen=True, slots=True)
 class Target:
     """What a location of pydantic's means. ``owner``: the section; ``field``: None for an unknown key;
-    ``annotation``: the type of the value; ``metadata``: of the innermost Annotated; ``path``: without tags."""
+    ``annotation``: type of the value; ``metadata``: of the innermost Annotated; ``path``: without tags."""
 
     owner: type[BaseModel] | None
     field: FieldInfo | None
@@ -43,7 +43,9 @@ def _follow(at: Target, step: str | int) -> Target:
             return Target(here, None, None, (), path)
         return Target(here, field, field.annotation, tuple(field.metadata), path)
     if isinstance(here, tuple):
-        chosen = next((one for one in here if str(step) in choices(one.model_fields["kind"].annotation)), None)
+        chosen = next(
+            (one for one in here if str(step) in choices(one.model_fields["kind"].annotation)), None
+        )
         return Target(at.owner, at.field, chosen, (), at.path) if chosen is not None else at
     origin, arguments = get_origin(here), get_args(here)
     if origin is Mapping and step != "[key]":

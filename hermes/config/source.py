@@ -41,11 +41,17 @@ def read_source(path: Path | None, default: Path) -> tuple[str, str] | None:
 
 def _decode(raw: bytes, name: str) -> str:
     if len(raw) > MAX_BYTES:
-        raise _refusal(name, f"it is larger than {MAX_BYTES} bytes", "shorten it", f"at most {MAX_BYTES} bytes")
+        raise _refusal(
+            name, f"it is larger than {MAX_BYTES} bytes", "shorten it", f"at most {MAX_BYTES} bytes"
+        )
     if not raw.strip():
         found = "the file is empty" if not raw else "the file is empty (nothing but blanks)"
-        raise _refusal(name, found, "delete the file to use defaults, or start from config.example.yaml",
-                       "a mapping of sections")
+        raise _refusal(
+            name,
+            found,
+            "delete the file to use defaults, or start from config.example.yaml",
+            "a mapping of sections",
+        )
     if raw[:2] in {b"\xff\xfe", b"\xfe\xff"}:
         raise _refusal(name, "it is UTF-16", "save it as UTF-8")
     try:

@@ -1,4 +1,4 @@
-"""YAML's traps, each with its own sentence: what plain text turns into, and what a syntax error really means."""
+"""YAML's traps, each with its own sentence: what plain text turns into, what a syntax error means."""
 
 from __future__ import annotations
 
@@ -66,19 +66,37 @@ def explain_syntax(error: yaml.YAMLError, text: str, file: str) -> Problem:
         if is_bracketed_address(source):
             return bracketed_address(file, number, "")
         if _VARIABLE_IN_FLOW.search(source) and "{" in source.replace("${", ""):
-            return Problem(file, number, "", "${…} without quotes inside braces, which YAML reads as a mapping",
-                           'a quoted scalar', 'write "${NAME}" in quotes')
+            return Problem(
+                file,
+                number,
+                "",
+                "${…} without quotes inside braces, which YAML reads as a mapping",
+                "a quoted scalar",
+                'write "${NAME}" in quotes',
+            )
         if re.search(r"[\[,]\s*\$\{", source):
-            return Problem(file, number, "", "${…} without quotes inside brackets, which YAML reads as a mapping",
-                           'a quoted scalar', 'write "${NAME}" in quotes')
+            return Problem(
+                file,
+                number,
+                "",
+                "${…} without quotes inside brackets, which YAML reads as a mapping",
+                "a quoted scalar",
+                'write "${NAME}" in quotes',
+            )
     cure = "check colons (`key: value` needs the blank), quotes and indentation at and above this line"
     return Problem(file, line, "", f"not YAML: {_harmless(problem)}", "", cure)
 
 
 def bracketed_address(file: str, line: int, path: str) -> Problem:
     """``[::1]:8642`` unquoted."""
-    return Problem(file, line, path, "an address in brackets without quotes, which YAML reads as a list",
-                   "a quoted address", 'write it in quotes: "[::1]:8642"')
+    return Problem(
+        file,
+        line,
+        path,
+        "an address in brackets without quotes, which YAML reads as a list",
+        "a quoted address",
+        'write it in quotes: "[::1]:8642"',
+    )
 
 
 def _harmless(problem: str) -> str:

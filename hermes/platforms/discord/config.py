@@ -20,15 +20,15 @@ from hermes.config.fields import (
 class DiscordConfig(PlatformConfig):
     """Discord, or servers that speak its protocol."""
 
-    token: Secret = key(NO_SECRET, "The bot's token, without the word Bot.", reload=Reload.LINK)
-    token_file: Text = key("", "A file that holds the token instead.", reload=Reload.LINK)
-    api_url: BaseUrl = key(
-        "", "Another REST address, with its version; empty: Discord's.", reload=Reload.LINK
+    token: Secret = key(NO_SECRET, "The bot's token, without the word Bot.")
+    token_file: Text = key("", "A file that holds the token instead.")
+    api_url: BaseUrl = key("", "Another REST address, with its version; empty: Discord's.")
+    gateway_url: SocketUrl = key("", "Another gateway address; empty: Discord's.")
+    catch_up_messages: Whole = key(
+        200, "Most messages read per channel after a gap.", reload=Reload.LIVE, ge=0
     )
-    gateway_url: SocketUrl = key("", "Another gateway address; empty: Discord's.", reload=Reload.LINK)
-    catch_up_messages: Whole = key(200, "Most messages read per channel after a gap.", ge=0)
-    catch_up_age: Duration = key(86_400.0, "Oldest message read after a gap.", ge=0)
-    request_timeout: Duration = key(30.0, "Longest wait for an answer.", reload=Reload.LINK, gt=0)
+    catch_up_age: Duration = key(86_400.0, "Oldest message read after a gap.", reload=Reload.LIVE, ge=0)
+    request_timeout: Duration = key(30.0, "Longest wait for an answer.", gt=0)
 
     def complaints(self) -> tuple[Complaint, ...]:
         if not self.token.get_secret_value():

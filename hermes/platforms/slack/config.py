@@ -16,20 +16,20 @@ class SlackMode(StrEnum):
 class SlackConfig(PlatformConfig):
     """Slack, or a server that speaks its protocol."""
 
-    mode: SlackMode = key(
-        SlackMode.SOCKET, "socket: we call Slack; http: Slack calls us.", reload=Reload.LINK
+    mode: SlackMode = key(SlackMode.SOCKET, "socket: we call Slack; http: Slack calls us.")
+    bot_token: Secret = key(NO_SECRET, "Bot token, xoxb-….")
+    bot_token_file: Text = key("", "A file that holds the bot token instead.")
+    app_token: Secret = key(NO_SECRET, "App-level token, xapp-…, for mode socket.")
+    app_token_file: Text = key("", "A file that holds the app-level token instead.")
+    signing_secret: Secret = key(NO_SECRET, "Signing secret, for mode http.")
+    signing_secret_file: Text = key("", "A file that holds the signing secret instead.")
+    base_url: BaseUrl = key("", "Another Web API address; empty: Slack's.")
+    catch_up_messages: Whole = key(
+        200, "Most messages read per channel after a gap.", reload=Reload.LIVE, ge=0
     )
-    bot_token: Secret = key(NO_SECRET, "Bot token, xoxb-….", reload=Reload.LINK)
-    bot_token_file: Text = key("", "A file that holds the bot token instead.", reload=Reload.LINK)
-    app_token: Secret = key(NO_SECRET, "App-level token, xapp-…, for mode socket.", reload=Reload.LINK)
-    app_token_file: Text = key("", "A file that holds the app-level token instead.", reload=Reload.LINK)
-    signing_secret: Secret = key(NO_SECRET, "Signing secret, for mode http.", reload=Reload.LINK)
-    signing_secret_file: Text = key("", "A file that holds the signing secret instead.", reload=Reload.LINK)
-    base_url: BaseUrl = key("", "Another Web API address; empty: Slack's.", reload=Reload.LINK)
-    catch_up_messages: Whole = key(200, "Most messages read per channel after a gap.", ge=0)
-    catch_up_age: Duration = key(86_400.0, "Oldest message read after a gap.", ge=0)
-    request_timeout: Duration = key(30.0, "Longest wait for an answer.", reload=Reload.LINK, gt=0)
-    ping_interval: Duration = key(10.0, "Time between two pings of the socket.", reload=Reload.LINK, gt=0)
+    catch_up_age: Duration = key(86_400.0, "Oldest message read after a gap.", reload=Reload.LIVE, ge=0)
+    request_timeout: Duration = key(30.0, "Longest wait for an answer.", gt=0)
+    ping_interval: Duration = key(10.0, "Time between two pings of the socket.", gt=0)
 
     def complaints(self) -> tuple[Complaint, ...]:
         wanted = [("bot_token", self.bot_token, "xoxb-", "SLACK_BOT_TOKEN")]

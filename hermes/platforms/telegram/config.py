@@ -33,33 +33,26 @@ class PaceConfig(Section):
 class WebhookConfig(Section):
     """Telegram calls us instead of being polled."""
 
-    url: BaseUrl = key("", "Public https address that Telegram calls; empty: polling.", reload=Reload.LINK)
+    url: BaseUrl = key("", "Public https address that Telegram calls; empty: polling.")
     secret: Secret = key(
         NO_SECRET,
         "Text of 16 to 256 of A-Z a-z 0-9 _ - by which Telegram's calls are known.",
-        reload=Reload.LINK,
     )
-    secret_file: Text = key("", "A file that holds the secret instead.", reload=Reload.LINK)
+    secret_file: Text = key("", "A file that holds the secret instead.")
 
 
 class TelegramConfig(PlatformConfig):
     """Telegram, or a Bot API server of one's own."""
 
-    token: Secret = key(NO_SECRET, "The bot's token, as BotFather gave it.", reload=Reload.LINK)
-    token_file: Text = key("", "A file that holds the token instead.", reload=Reload.LINK)
-    base_url: BaseUrl = key(
-        "", "Another Bot API server: the address up to and without /bot<token>.", reload=Reload.LINK
-    )
-    pace: PaceConfig = key(PaceConfig, "Fixed rates; 0: open, learns from 429.")
-    webhook: WebhookConfig = key(WebhookConfig, "Being called instead of polling.", reload=Reload.LINK)
-    poll_timeout: Duration = key(
-        25.0, "How long the server may hold an empty poll.", reload=Reload.LINK, ge=0, le=50
-    )
-    connect_timeout: Duration = key(10.0, "Longest wait for a connection.", reload=Reload.LINK, gt=0)
-    read_timeout: Duration = key(
-        20.0, "Longest wait for an answer; polls add poll_timeout.", reload=Reload.LINK, gt=0
-    )
-    connections: Whole = key(16, "Most connections for sending.", reload=Reload.LINK, ge=1)
+    token: Secret = key(NO_SECRET, "The bot's token, as BotFather gave it.")
+    token_file: Text = key("", "A file that holds the token instead.")
+    base_url: BaseUrl = key("", "Another Bot API server: the address up to and without /bot<token>.")
+    pace: PaceConfig = key(PaceConfig, "Fixed rates; 0: open, learns from 429.", reload=Reload.LIVE)
+    webhook: WebhookConfig = key(WebhookConfig, "Being called instead of polling.")
+    poll_timeout: Duration = key(25.0, "How long the server may hold an empty poll.", ge=0, le=50)
+    connect_timeout: Duration = key(10.0, "Longest wait for a connection.", gt=0)
+    read_timeout: Duration = key(20.0, "Longest wait for an answer; polls add poll_timeout.", gt=0)
+    connections: Whole = key(16, "Most connections for sending.", ge=1)
 
     def complaints(self) -> tuple[Complaint, ...]:
         found = []
