@@ -1,4 +1,4 @@
-"""Words for sends and receives that failed: facts (what happened), verdict (what it means), decision (what now).
+"""Words for failed platform calls: facts (what happened), verdict (what it means), decision (what now).
 
 Adapters build `DeliveryFacts`; `hermes.policy.delivery` turns them into a `DeliveryVerdict` and then into a
 `Decision`; nothing here decides.
@@ -61,9 +61,10 @@ class DeliveryFacts:
     """One failed platform call as its adapter saw it. Nothing is interpreted.
 
     `code` is the platform's own code ("50035", "invalid_auth", "4014"); `message` its sentence; `body` the
-    JSON-like body, or the raw text where it was none. `exception` is the class's dotted or plain name, `causes`
-    the same for its explicit cause chain, outermost first. `headers` have lower-case names. `retry_after` in
-    seconds, where the adapter could read it. `migrate_to` is the chat's new id where the platform named one.
+    JSON-like body, or the raw text where it was none. `exception` is the class's dotted or plain name,
+    `causes` the same for its explicit cause chain, outermost first. `headers` have lower-case names.
+    `retry_after` in seconds, where the adapter could read it. `migrate_to` is the chat's new id where the
+    platform named one.
     """
 
     platform: str
@@ -81,9 +82,12 @@ class DeliveryFacts:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryVerdict:
-    """What a failed platform call means. `rule` names the rule that decided. `retry_after` in seconds, finite
-    and not negative. `detail` beneath the reason: ``not_modified``, ``migrated``, ``not_sent`` … `new_chat` is
-    the id that a migrated chat has now."""
+    """What a failed platform call means.
+
+    `rule` names the rule that decided. `retry_after` in seconds, finite and not negative. `detail` beneath the
+    reason: ``not_modified``, ``migrated``, ``message_gone``, ``not_sent``, ``no_answer``, ``server`` …
+    `new_chat` is the id that a migrated chat has now.
+    """
 
     reason: DeliveryReason
     rule: str

@@ -33,9 +33,10 @@ class LinkState(StrEnum):
 class Link:
     """One platform's link. Times are unix seconds.
 
-    `next_try_at` is when the shell tries next (`since` of the last step when at once). `rebuild_client`: the
-    next try needs a fresh client. `notice` is true only in the step after which the owner is to be told once.
-    `failures` counts failed cycles in a row, `attempts` the reconnections since the link was lost.
+    `next_try_at` is when the shell tries next. `rebuild_client`: that try needs a fresh client. `notice` is true
+    only in the step after which the owner is to be told, once; `told` are the states they were told of since the
+    last completed cycle, `conflict_at` is the last conflict's time, which outlives it. `failures` counts failed
+    cycles in a row, `attempts` the reconnections that failed since the link was lost.
     """
 
     platform: str
@@ -46,7 +47,8 @@ class Link:
     attempts: int = 0
     rebuild_client: bool = False
     notice: bool = False
-    conflict_noticed: bool = False
+    told: frozenset[LinkState] = frozenset()
+    conflict_at: float | None = None
     reason: DeliveryReason | None = None
     detail: str | None = None
     last_cycle_at: float | None = None
@@ -81,7 +83,7 @@ class CycleFailed:
 
 @dataclass(frozen=True, slots=True)
 class ReconnectNow:
-    """The owner asked (``/platform``, a changed token): whatever the pause, try at once with a fresh client."""
+    """The owner asked (``/platform``, a new token): try at once with a fresh client, whatever the pause."""
 
 
 LinkEvent = Connected | CycleCompleted | CycleFailed | ReconnectNow
