@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import warnings
 from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -171,5 +172,7 @@ def _causes(error: BaseException) -> tuple[str, ...]:
 
 
 def _seconds(error: RetryAfter) -> float:
-    value = error.retry_after
+    with warnings.catch_warnings():  # reading the attribute is deprecated in one of its two types
+        warnings.simplefilter("ignore")
+        value = error.retry_after
     return value.total_seconds() if isinstance(value, datetime.timedelta) else float(value)

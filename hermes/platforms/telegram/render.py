@@ -125,8 +125,19 @@ def _continues(text: str, position: int) -> bool:
         or here == "\u200d"
         or unicodedata.category(here) in {"Mn", "Me", "Mc", "Cf"}
         or "\U0001f3fb" <= here <= "\U0001f3ff"
-        or ("\U0001f1e6" <= here <= "\U0001f1ff" and "\U0001f1e6" <= before <= "\U0001f1ff")
+        or (_is_flag_half(here) and _flag_halves_before(text, position) % 2 == 1)
     )
+
+
+def _is_flag_half(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def _flag_halves_before(text: str, position: int) -> int:
+    first = position
+    while first > 0 and _is_flag_half(text[first - 1]):
+        first -= 1
+    return position - first
 
 
 def _clip(flow: Flow, start: int, end: int) -> Flow:
@@ -153,7 +164,7 @@ def _entities(part: Flow) -> list[dict[str, Any]]:
     """Entities as the Bot API takes them: properly nested, inside the text, none blank."""
     atoms = [s for s in part.spans if s.kind in _ATOMS]
     spans = [s for span in part.spans for s in _around(span, atoms) if part.text[s.start : s.end].strip()]
-    spans.sort(key=lambda s: (s.start, -s.end))
+    spans.sort(key=lambda s: (s.start, -s.end, s.kind != "blockquote"))  # a quote is always outermost
     offset = _offsets(part.text)
     entities: list[dict[str, Any]] = []
     reached: dict[str, int] = {}  # bold within bold is one bold

@@ -179,7 +179,8 @@ class AiohttpRequest(BaseRequest):
         if not isinstance(answer, dict):
             raise TelegramError("Invalid server response") from None
         if "parameters" in answer:
-            answer["parameters"] = _parameters(answer["parameters"])
+            migrated = _number(answer["parameters"], "migrate_to_chat_id")
+            answer["parameters"] = {} if migrated is None else {"migrate_to_chat_id": migrated}
         return answer
 
 
@@ -227,29 +228,29 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _refusal(status: int, payload: bytes, header: str | None) -> Answered | None:
-    """The statuses that PTB would turn into a NetworkError without a number; the others are PTB's."""
+    """The statuses that PTB turns into a NetworkError without a number, and 429; the others are PTB's.
+
+    429 is ours because PTB's RetryAfter issues a deprecation warning each time it is made or read.
+    """
     if 200 <= status <= 299 or status in (400, 401, 403, 404, 409):
         return None
     try:
         answer = json.loads(payload)
     except (ValueError, RecursionError):
         answer = None
-    description = answer.get("description") if isinstance(answer, dict) else None
-    if status == 429 and isinstance(answer, dict) and _parameters(answer.get("parameters")):
+    if not isinstance(answer, dict):
+        answer = {}
+    wait = _number(answer.get("parameters"), "retry_after")
+    text = str(answer.get("description") or f"HTTP status {status}")[:_SHOWN]
+    return Answered(status, text, _seconds(header) if wait is None else float(wait))
+
+
+def _number(parameters: object, name: str) -> int | None:
+    """A whole number out of an error's ``parameters``, None when it is not well-formed."""
+    value = parameters.get(name) if isinstance(parameters, dict) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e15:
         return None
-    return Answered(status, str(description or f"HTTP status {status}")[:_SHOWN], _seconds(header))
-
-
-def _parameters(value: object) -> dict[str, int]:
-    """What the Bot API says about an error, reduced to what is well-formed."""
-    if not isinstance(value, dict):
-        return {}
-    known: dict[str, int] = {}
-    for name in ("migrate_to_chat_id", "retry_after"):
-        number = value.get(name)
-        if isinstance(number, (int, float)) and not isinstance(number, bool) and abs(number) < 1e15:
-            known[name] = math.ceil(number)
-    return known
+    return math.ceil(value)
 
 
 def _seconds(header: str | None) -> float | None:
