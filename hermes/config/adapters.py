@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from hermes.config.fields import (
     NO_SECRET,
+    BaseUrl,
+    ChatId,
     Complaint,
     Duration,
     Flag,
-    Identifier,
     Identifiers,
     Number,
     Reload,
@@ -31,15 +32,18 @@ class PlatformConfig(Section):
     """What every platform has."""
 
     enabled: Flag = key(False, "Whether this platform is connected.")
+
+
+class ChatPlatformConfig(PlatformConfig):
+    """A platform on which strangers can write to the bot."""
+
     allowed_users: Identifiers = key((), "Ids of the people who may talk to the bot.", reload=Reload.LIVE)
     allow_all_users: Flag = key(
         False, "Anybody may talk to the bot, and spend the owner's money.", reload=Reload.LIVE
     )
-    home_channel: Text = key(
+    home_channel: ChatId = key(
         "", "Chat id that gets notices and scheduled output; empty: set by /sethome.", reload=Reload.LIVE
     )
-
-    on_by_default: ClassVar[bool] = False
 
 
 class ModelSpec(Section):
@@ -62,14 +66,14 @@ class EnvCredential(Section):
     """A variable, looked at again at each reload."""
 
     kind: Literal["env"] = key("env", "Where the credential comes from.")
-    name: Identifier = key("", "Name of the variable.")
+    name: Text = key("", "Name of the variable.")
 
 
 class FileCredential(Section):
     """A file, read again when it changes."""
 
     kind: Literal["file"] = key("file", "Where the credential comes from.")
-    path: Identifier = key("", "The file that holds the secret as its only line.")
+    path: Text = key("", "The file that holds the secret as its only line.")
 
 
 class CommandCredential(Section):
@@ -85,7 +89,7 @@ class OauthCredential(Section):
     """An OAuth 2 refresh token; refreshed once for all callers."""
 
     kind: Literal["oauth_refresh"] = key("oauth_refresh", "Where the credential comes from.")
-    token_url: Text = key("", "Where a new access token is asked for.")
+    token_url: BaseUrl = key("", "Where a new access token is asked for.")
     client_id: Text = key("", "Name of this client at the server.")
     client_secret: Secret = key(NO_SECRET, "Secret of this client, if it has one.")
     refresh_token: Secret = key(

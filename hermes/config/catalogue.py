@@ -1,4 +1,4 @@
-"""Every key there is, for ``hermes explain config``, the documentation and the tests that keep both honest."""
+"""Every key there is: for ``hermes explain config``, and for the tests that keep documents honest."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Explainer:
         if isinstance(value, list):
             return "a list"
         if place is None or place.scalar is None or place.hidden or is_secret_path(path):
-            return "a value that is not shown (secret or from a variable)"
+            return "a value that is not shown, as it is secret or from a variable"
         return _show_scalar(place.scalar)
 
     def _one(self, model: type[BaseModel], base: KeyPath, detail: ErrorDetails) -> None:
@@ -107,6 +107,8 @@ class Explainer:
 
     def _cure(self, path: KeyPath, target: shape.Target) -> str:
         place = self._expanded.places.get(path)
+        if place is not None and place.name:
+            return shape.cure(target) or f"correct {place.name}, or unset it"
         if place is not None and place.scalar is not None and place.scalar.kind in {"bool", "int", "float"}:
             allowed = shape.allowed(target)
             if "text" in allowed and not allowed.startswith(("seconds", "bytes")):

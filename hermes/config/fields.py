@@ -246,7 +246,8 @@ def _text(value: Any) -> Any:
 _PLACEHOLDER = re.compile(
     r"<.*>|\.{3,}|x{3,}|\*+|change[-_ ]?me.*|replace[-_ ]?me.*|todo|fixme|placeholder|secret|password"
     r"|(your|my|insert|enter|put|paste|replace)[-_ ].*"
-    r"|.*your[-_ ]?(bot[-_ ]?|api[-_ ]?|app[-_ ]?)?(token|key|secret).*|.*(token|key)[-_ ]here|(sk|xoxb|xapp)-(\.{2,}|x{3,}.*|)|123456:abc-?def.*",
+    r"|.*your[-_ ]?(bot[-_ ]?|api[-_ ]?|app[-_ ]?)?(token|key|secret).*"
+    r"|.*(token|key)[-_ ]here|(sk|xoxb|xapp)-(\.{2,}|x{3,}.*|)|123456:abc-?def.*",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -272,6 +273,18 @@ def _secret(value: Any) -> Any:
     return text
 
 
+def _hidden(value: Any) -> Any:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise wrong()
+    if any(not c.isprintable() for c in str(value)):
+        raise wrong(found="a line break or control character", allowed="one line of text")
+    return str(value)
+
+
+def _chat_id(value: Any) -> str:
+    return "" if value == "" else _identifier(value)
+
+
 Text = Annotated[str, BeforeValidator(_text), Means("text", "put the value in quotes")]
 Whole = Annotated[int, BeforeValidator(_number(int, (int,))), Means("a whole number")]
 Number = Annotated[float, BeforeValidator(_number(float, (int, float))), Means("a number")]
@@ -281,6 +294,9 @@ Duration = Annotated[float, BeforeValidator(_duration), Means("seconds, or text 
 Size = Annotated[int, BeforeValidator(_size), Means("bytes, or text like 64KiB, 10MiB")]
 Port = Annotated[int, BeforeValidator(_number(int, (int,))), Field(ge=1, le=65535), Means("a port")]
 Identifier = Annotated[str, BeforeValidator(_identifier), Means("an id as integer or text, without blanks")]
+ChatId = Annotated[
+    str, BeforeValidator(_chat_id), Means("an id as integer or text, without blanks; empty for none")
+]
 Identifiers = Annotated[
     tuple[Identifier, ...],
     BeforeValidator(_listed),
@@ -308,4 +324,5 @@ TimeZone = Annotated[
     Means("a name of the time zone database, or empty for the system's", "e.g. Europe/Berlin or UTC"),
 ]
 Secret = Annotated[SecretStr, BeforeValidator(_secret), Means("a secret as text")]
+HiddenText = Annotated[SecretStr, BeforeValidator(_hidden), Means("one line of text")]
 NO_SECRET = SecretStr("")

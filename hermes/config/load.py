@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from hermes.config.adapters import PlatformConfig, ProviderConfig
+from hermes.config.adapters import ChatPlatformConfig, PlatformConfig, ProviderConfig
 from hermes.config.display import show_path
 from hermes.config.document import Unreadable, parse
 from hermes.config.errors import ConfigError, Problem
@@ -182,7 +182,7 @@ class _Building:
             place = show_path(("platforms", name))
             section: Any = self.expanded.values.get("platforms", {})
             written = section.get(name, {}) if isinstance(section, dict) else {}
-            if one.on_by_default:
+            if not isinstance(one, ChatPlatformConfig):
                 continue
             if one.enabled and not one.allowed_users and not one.allow_all_users:
                 self.said.append(

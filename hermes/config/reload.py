@@ -1,4 +1,4 @@
-"""What a changed configuration asks for: taken over at once, a link to restart, or a restart of the process (R42)."""
+"""What a changed configuration asks for: nothing more, a link's restart, or the process's (R42)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def diff(old: Config, new: Config) -> Changes:
 def reload_of(field: FieldInfo, above: Reload) -> Reload:
     """The class a key declares, else that of the section above it."""
     extra = field.json_schema_extra
-    return Reload(extra["reload"]) if isinstance(extra, dict) and "reload" in extra else above
+    return Reload(str(extra["reload"])) if isinstance(extra, dict) and "reload" in extra else above
 
 
 def _sections(

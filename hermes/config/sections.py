@@ -10,10 +10,10 @@ from hermes.config.fields import (
     Complaint,
     Duration,
     Flag,
+    HiddenText,
     Number,
     Ratio,
     Reload,
-    Secret,
     Section,
     Size,
     Text,
@@ -198,9 +198,9 @@ class McpServerConfig(Section):
     enabled: Flag = key(True, "Whether it is started.")
     command: Text = key("", "Program to start.")
     args: Texts = key((), "Its arguments.")
-    env: Mapping[Text, Secret] = key(dict, "Its environment besides PATH and HOME.")
+    env: Mapping[Text, HiddenText] = key(dict, "Its environment besides PATH and HOME.")
     url: BaseUrl = key("", "Address of a server that already runs.")
-    headers: Mapping[Text, Secret] = key(dict, "Headers sent to `url`.")
+    headers: Mapping[Text, HiddenText] = key(dict, "Headers sent to `url`.")
     timeout: Duration = key(300.0, "Longest time of one call.", gt=0)
     connect_timeout: Duration = key(60.0, "Longest time to start or connect.", gt=0)
     required: Flag = key(False, "Whether /readyz fails without it.")

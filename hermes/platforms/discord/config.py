@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.config.adapters import PlatformConfig
+from hermes.config.adapters import ChatPlatformConfig
 from hermes.config.fields import (
     NO_SECRET,
     BaseUrl,
@@ -17,7 +17,7 @@ from hermes.config.fields import (
 )
 
 
-class DiscordConfig(PlatformConfig):
+class DiscordConfig(ChatPlatformConfig):
     """Discord, or servers that speak its protocol."""
 
     token: Secret = key(NO_SECRET, "The bot's token, without the word Bot.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from hermes.config.adapters import PlatformConfig
+from hermes.config.adapters import ChatPlatformConfig
 from hermes.config.fields import NO_SECRET, BaseUrl, Complaint, Duration, Reload, Secret, Text, Whole, key
 
 
@@ -13,7 +13,7 @@ class SlackMode(StrEnum):
     HTTP = "http"
 
 
-class SlackConfig(PlatformConfig):
+class SlackConfig(ChatPlatformConfig):
     """Slack, or a server that speaks its protocol."""
 
     mode: SlackMode = key(SlackMode.SOCKET, "socket: we call Slack; http: Slack calls us.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hermes.config.adapters import PlatformConfig
+from hermes.config.adapters import ChatPlatformConfig
 from hermes.config.fields import (
     NO_SECRET,
     BaseUrl,
@@ -41,7 +41,7 @@ class WebhookConfig(Section):
     secret_file: Text = key("", "A file that holds the secret instead.")
 
 
-class TelegramConfig(PlatformConfig):
+class TelegramConfig(ChatPlatformConfig):
     """Telegram, or a Bot API server of one's own."""
 
     token: Secret = key(NO_SECRET, "The bot's token, as BotFather gave it.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from hermes.config.adapters import PlatformConfig
 from hermes.config.fields import Duration, Flag, Reload, Size, Whole, key
 
@@ -19,5 +17,3 @@ class WebConfig(PlatformConfig):
         15.0, "Time between two signs of life of an idle event stream.", reload=Reload.LIVE, gt=0
     )
     cookie_age: Duration = key(30 * 86_400.0, "How long a browser stays signed in.", reload=Reload.LIVE, gt=0)
-
-    on_by_default: ClassVar[bool] = True
