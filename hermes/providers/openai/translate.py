@@ -183,9 +183,9 @@ class OpenAIAnswer:
         It is accepted when it is complete: some servers ignore ``stream``, and a JSON document says by
         itself whether its end is there. Anything else in its place is no answer.
         """
-        self._chunk(body, "message")
-        if not self.finished:
+        if not _choice(body).get("finish_reason"):
             raise WrongAnswer(FaultKind.WRONG_TYPE, "plain JSON that is no chat.completion", dict(body))
+        self._chunk(body, "message")
         self._done = True
 
     def _chunk(self, body: Mapping[str, object], key: str) -> bool:
@@ -194,10 +194,9 @@ class OpenAIAnswer:
             self._usage = _usage(usage)
         if isinstance(model := body.get("model"), str) and model:
             self._model = model
-        choices = body.get("choices")
-        if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+        choice = _choice(body)
+        if not choice:
             return False
-        choice = choices[0]
         delta = choice.get(key)
         moved = self._delta(delta, key == "message") if isinstance(delta, Mapping) else False
         finish = choice.get("finish_reason")
@@ -269,6 +268,14 @@ class OpenAIAnswer:
             message = "an answer with neither text nor tool call"
             raise WrongAnswer(FaultKind.EMPTY_ANSWER, message, {"finish_reason": self._finish})
         return ModelReply(text, calls, finish, self._usage, self._model)
+
+
+def _choice(body: Mapping[str, object]) -> Mapping[str, object]:
+    """The answer's first choice; empty for none (the usage comes so)."""
+    choices = body.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
+        return choices[0]
+    return {}
 
 
 def _add_function(call: _Call, function: Mapping[str, object]) -> None:
