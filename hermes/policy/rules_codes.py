@@ -11,6 +11,7 @@ import re
 from hermes.core.failures import Reason
 from hermes.policy.rules import Rule, any_of
 from hermes.policy.wording import INPUT_PLUS_OUTPUT, OUTPUT_CAP, OVERFLOW
+from hermes.policy.wording_service import USAGE_WINDOW
 
 _ZAI = re.compile(r"zai|z\.ai|zhipu|bigmodel|glm")
 _MINIMAX = re.compile(r"minimax")
@@ -38,7 +39,8 @@ CODE_RULES: tuple[Rule, ...] = (
          codes=_codes("account_deactivated", "account_disabled", "account_suspended", "account_banned",
                       "organization_disabled", "org_disabled", "consumer_suspended", "user_suspended",
                       "organization_deactivated", "account_terminated", "user_deactivated", "workspace_deactivated",
-                      "organization_restricted", "deactivated_workspace", "access_terminated(?:_error)?")),
+                      "organization_restricted", "deactivated_workspace", "access_terminated(?:_error)?"),
+         unless=USAGE_WINDOW),
     Rule("code_credential_forbidden", Reason.AUTH_PERMANENT, "credential",
          codes=_codes("oauth_org_not_allowed", "oauth_not_allowed", "api_key_leaked")),
     Rule("code_in_flight_budget", Reason.RATE_LIMIT, "in_flight", codes=_codes("in_flight_budget_exhausted")),

@@ -46,6 +46,7 @@ _TEXT_STATUS = re.compile(
     r"(?:^\W{0,3}|\b(?:http|https|status|status ?code|error ?code|response code|api error|code|error|failed|llm error)"
     r"(?:/\d(?:\.\d)?)?\W{1,4}(?:code\W{1,3})?)([45]\d\d)(?![\d.]*\d)\b(?! ?(?:tokens|ms|bytes|characters|x \d))"
 )
+_BRACKETED = re.compile(r"\b(?:rejected|failed|error|status|response)\b[^()\n]{0,20}\(([45]\d\d)\)")
 _LEADING_STATUS = re.compile(r"^\W{0,3}([45]\d\d)\b(?!\s*(?:tokens|bytes|characters))")
 
 
@@ -259,6 +260,7 @@ def stated_status(text: str) -> int | None:
     """The status that a sentence states (`API Error: 529 Overloaded`, `HTTP 502 Bad Gateway`), the last one."""
     leading = _LEADING_STATUS.search(text)
     stated = [int(number) for line in text.split("\n") for number in _TEXT_STATUS.findall(line)]
+    stated += [int(number) for number in _BRACKETED.findall(text)]
     if stated:
         return stated[-1]
     return int(leading.group(1)) if leading else None

@@ -77,6 +77,7 @@ DATA_POLICY = any_of(
 )
 
 EDGE_BLOCK = any_of(
+    r"^request not allowed$",
     r"sorry, you have been blocked", r"attention required!? ?\| ?cloudflare", r"just a moment\.\.\.",
     r"enable javascript and cookies to continue", r"cloudflare ray id[^\n]{0,80}blocked",
     r"error (?:code:? )?10(?:09|10|20)\b",
@@ -86,7 +87,7 @@ ACCOUNT_DISABLED = any_of(
     r"(?:organi[sz]ation|account|user|workspace|project|team|tenant|service)\b[^\n]{0,60}\b(?:has been|have been|is|was|been)"
     r" (?:permanently |temporarily )?(?:disabled|deactivated|suspended|banned|terminated|restricted|locked out)",
     r"(?:api[ _]?key|consumer)\b[^\n]{0,80}has been (?:suspended|banned|blocked)",
-    r"your account[^\n]{0,40}\b(?:deactivated|banned|terminated)",
+    r"your account[^\n]{0,40}\b(?:deactivated|banned|terminated)", r"has been denied access", r"access has been (?:restricted|disabled)",
     r"(?:key|credential|token) was reported as leaked", r"(?:leaked|compromised) (?:api )?(?:key|credential)",
     r"disabled in this account for violation",
     r"access (?:to [^\n]{0,40})?(?:has been|was) (?:revoked by|terminated|suspended)",
@@ -100,12 +101,13 @@ CREDENTIAL_FORBIDDEN = any_of(
     r"not (?:authorized|allowed|permitted|licensed) (?:to use|for) (?:this )?(?:copilot|feature)",
     r"(?:token|key|credential|subscription) (?:type )?(?:is |are )?(?:not (?:supported|allowed|accepted)) (?:for|on|by|at) this",
     r"(?:disabled|forbidden|blocked) by (?:your )?(?:organi[sz]ation|admin|enterprise|company)",
+    r"organi[sz]ation has disabled[^\n]{0,40}access",
     r"does not allow (?:api key|oauth) (?:auth|access)",
 )
 
 BILLING = any_of(
     r"insufficient[ _](?:\w+ ){0,3}(?:balance|credits?|funds)", r"balance (?:is )?(?:too low|not enough|insufficient|exhausted)",
-    r"credit balance is too low", r"no resource package", r"can only afford", r"requires more credits",
+    r"credit balance is too low", r"no resource package", r"can only afford", r"requires? more credits|more credits are required", r"reaching the[^\n]{0,20}spending limit", r"paid balance",
     r"out of (?:extra usage|credits?|funds|tokens balance)", r"payment required",
     r"(?:doesnt|dont|do not|does not) have (?:any |enough |sufficient )?(?:credits?|balance|funds)",
     r"(?:used|spent|consumed) (?:up )?(?:all|your)[^\n]{0,40}credits?",
@@ -149,7 +151,7 @@ OVERFLOW = any_of(
     r"ran out of room in the models? context", r"content\W*: string too long\. expected a string with maximum length",
     r"requires approximately \d+ tokens", r"context window (?:exceeds|is \d)", r"超出?(?:过|了)?[^\n]{0,12}(?:上下文|最大长度|长度限制)",
     r"(?:context|上下文)[^\n]{0,8}(?:超限|过长)", r"(?:conversation|chat|history) (?:is|has (?:become|grown)) too (?:long|large)",
-    r"current length is \d+ while limit is \d+", r"exceeds the (?:maximum|max|configured) (?:allowed )?(?:input |prompt )?(?:length|limit of \d+ tokens)",
+    r"current length is \d+ while limit is \d+", r"must be less than max_seq_len", r"cannot truncate to \d+, required \d+", r"exceeds the (?:maximum|max|configured) (?:allowed )?(?:input |prompt )?(?:length|limit of \d+ tokens)",
     r"(?:exceed\w*|over)[^\n]{0,20}limit of \d+ tokens", r"token count[^\n]{0,40}exceed", r"too many (?:input |prompt )?tokens(?! per| used|, please wait|\. please wait)[^\n]{0,60}(?:max|limit|exceed|context|\d)",
     r"sequence length[^\n]{0,60}(?:longer|exceed|larger|greater)", r"prompt contains \d+ tokens", r"input text is too (?:long|large)",
 )
@@ -172,7 +174,7 @@ OUTPUT_CAP = any_of(
 
 IMAGE = any_of(
     r"image[^\n]{0,40}exceed\w*[^\n]{0,40}(?:\d+ ?(?:mb|kb|bytes|pixels|px)|max|limit|allowed)",
-    r"image dimensions? exceed", r"image[^\n]{0,60}(?:is|are|was) too (?:large|big)", r"image[^\n]{0,30}too (?:large|big)\b",
+    r"image dimensions? exceed", r"image (?:length|width|height)[^\n]{0,30}not meet", r"image[^\n]{0,60}(?:is|are|was) too (?:large|big)", r"image[^\n]{0,30}too (?:large|big)\b",
     r"image[^\n]{0,30}(?:size|resolution|dimension|width|height|pixels?)\w*[^\n]{0,50}(?:exceed|larger than|too (?:large|big)|greater than|over the|must (?:be|not)|should be (?:less|under|below|within)|cannot|at most)",
     r"(?:exceed|larger than)[^\n]{0,40}(?:max\w* )?(?:allowed )?(?:image (?:size|dimension|resolution)|total pixels)",
     r"maximum (?:allowed )?(?:image|total pixels)[^\n]{0,20}(?:size|dimension|\d|exceed)",

@@ -14,7 +14,7 @@ MODEL = any_of(
     r"(?:unknown|invalid|unrecognized|unsupported|no such) model\b(?!s? (?:output|response|argument|parameter))(?: name| id)?",
     r"no (?:allowed )?endpoints found for (?!.*support)", r"no such deployment", r"deployment[^\n]{0,60}(?:does not exist|not found)",
     r"\bmodel\b[^\n]{0,80}(?:is|are|was|has been) (?:not |no longer |un)(?:supported|available|accessible|enabled|offered|served)\b(?! (?:right now|at the moment|temporarily|currently))",
-    r"(?:requested )?model[^\n]{0,40}is not supported", r"model is unloaded", r"no models? (?:is |are )?(?:currently )?loaded",
+    r"(?:requested )?model[^\n]{0,40}is not supported", r"model (?:is |was )?unloaded", r"could not find[^\n]{0,20}\bmodel", r"model[^\n]{0,120}not servable", r"no models? (?:is |are )?(?:currently )?loaded",
     r"model[^\n]{0,60}(?:has been |is |was )(?:deprecated|decommissioned|retired|sunset|discontinued|shut ?down|removed)",
     r"not found for api version", r"not supported for generatecontent", r"(?:reached|past) (?:the )?end of (?:its )?life",
     r"(?:dont|do not|does not|no|not) have (?:access|permission)[^\n]{0,20} to (?:the )?(?:requested |specified )?model",
@@ -34,12 +34,13 @@ PER_TIME = any_of(
 )
 
 USAGE_WINDOW = any_of(
-    r"usage limit[^\n]{0,40}(?:exceed|reached|hit|try again|reset)", r"(?:exceeded|reached|hit|used)[^\n]{0,40}(?:usage limit|token usage|\d+[- ]hour (?:\w+ )?limit|weekly (?:\w+ )?limit|daily (?:\w+ )?limit|session limit)",
+    r"usage limit[^\n]{0,40}(?:exceed|reached|hit|try again|reset)", r"\d[- ]hour (?:usage )?limit (?:reached|exceeded|hit)", r"exceeds? the service quota", r"(?:exceeded|reached|hit|used)[^\n]{0,40}(?:usage limit|token usage|\d+[- ]hour (?:\w+ )?limit|weekly (?:\w+ )?limit|daily (?:\w+ )?limit|session limit)",
     r"(?:limit|quota|usage)\b[^\n]{0,30} (?:will )?resets? (?:at|in|on|after)", r"free-models-per-day", r"(?:daily|weekly|hourly)[^\n]{0,20}(?:limit|quota)[^\n]{0,30}(?:reached|exceeded|exhausted)",
     r"(?:已达到|达到|超过)[^\n]{0,16}使用上限", r"hit your (?:usage |\w+ )?limit",
 )
 
 THROTTLE = any_of(
+    r"^\W*rate[- ]?limit(?:ed)?\W*$", r"due to rate[- ]?limiting",
     r"rate[- ]?limit(?:ed|s|ing)?\b[^\n]{0,60}(?:exceed|reached|hit|try again|please|retry|wait|error|quota|per |upstream)",
     r"(?:exceed\w*|reached|hit|over)[^\n]{0,60}\b(?:rate|request|rpm|tpm|tpd|rpd|concurren\w*|token rate|call rate|throughput)[ -]?(?:limit|quota|rate limit)",
     r"(?:been|are|is|being|temporarily) (?:rate[- ]?limited|throttled)", r"too many (?:concurrent )?(?:requests|tokens, please wait|connections|calls)",
@@ -73,7 +74,7 @@ CAPACITY = any_of(
     r"(?:not enough|insufficient|exceeded|lack of|limited|reached)[^\n]{0,30} (?:capacity|compute|resources?)\b(?! on this model)",
     r"first token before the given deadline",
     r"(?:local|worker)[^\n]{0,20} total request limit reached", r"(?:queue|pending requests?)[^\n]{0,20}(?:is )?(?:full|exceeded|too long)",
-    r"no healthy upstream", r"capacity (?:exceeded|constraints?|limit reached)",
+    r"no healthy upstream", r"capacity (?:exceeded|constraints?|limits?)\b",
     r"负载(?:已|过)|系统繁忙|服务(?:繁忙|过载)|访问量过大", r"temporarily unavailable due to[^\n]{0,30}(?:load|demand|capacity)", r"model busy", r"too busy",
 )
 
@@ -88,7 +89,7 @@ AUTH = any_of(
     r"(?:login|log-in) fail", r"^(?:error: ?)?(?:401 ?)?\W*unauthorized\W*$", r"not authenticated|unauthenticated", r"user not found\.?$",
     r"no connected db", r"caller does not have permission", r"permission[^\n]{0,60}denied on resource", r"unregistered callers",
     r"refresh token[^\n]{0,60}(?:expired|invalid|used|revoked|failed|not found)", r"failed to refresh[^\n]{0,20}token",
-    r"(?:无效的?|错误的?)(?:令牌|密钥|api)|令牌(?:无效|已过期|验证失败)", r"unable to (?:locate|load|find)[^\n]{0,20}credentials", r"not authorized to (?:perform|invoke|access)",
+    r"(?:无效的?|错误的?)(?:令牌|密钥|api)|令牌(?:无效|已过期|验证失败)", r"(?:unable to|could not)[^\n]{0,16} (?:locate|load|find|determine)[^\n]{0,20}credentials", r"not authorized to (?:perform|invoke|access)",
     r"provide (?:a )?valid (?:api key|credentials|token)", r"api key[^\n]{0,20}(?:reported|not have)", r"does not have (?:the )?(?:required|necessary) (?:scope|permission|role)s?",
     r"secure token included in the request is (?:invalid|expired)", r"api keys are not supported by this api",
 )
@@ -101,7 +102,7 @@ FORMAT_STRICT = any_of(
     r"(?:does not|doesnt|do not|dont) support (?:tools?|tool|image|vision|function|cache|system|streaming|multimodal|assistant|developer|response_format|parameters|reasoning|thinking|prompt)",
     r"supports? at most \d+ images?|at most \d+ images?", r"too many images", r"without its required following item", r"invalid schema for (?:function|response|tool)",
     r"(?:image|media|video|audio|file) input is not (?:supported|enabled)|image_url is only supported", r"not accessible via the[^\n]{0,40}endpoint",
-    r"is not supported (?:with|by|for|when using|in) this model", r"array too long\. expected", r"requires --enable-auto-tool-choice", r"invalid json payload received",
+    r"is not supported (?:with|by|for|when using|in) this model", r"array too long\. expected", r"requires --(?:enable-auto-tool-choice|jinja)", r"invalid json payload received",
     r"roles? must alternate", r"function call turn comes", r"text content blocks must be non-empty",
 )
 
@@ -123,7 +124,7 @@ FORMAT = any_of(
 )
 
 LOCAL_TRANSPORT = any_of(
-    r"peer closed connection", r"incomplete chunked read", r"connection (?:was |has been |is )?(?:reset|closed|aborted|lost|broken|terminated|dropped|interrupted|refused|error)",
+    r"peer closed connection", r"error sending request for url", r"incomplete chunked read", r"connection (?:was |has been |is )?(?:reset|closed|aborted|lost|broken|terminated|dropped|interrupted|refused|error)",
     r"(?:stream|server|client|upstream)[^\n]{0,20}disconnect", r"stream (?:closed|ended|error|was reset|interrupted)[^\n]{0,40}(?:before|without|unexpectedly|premature|disconnect|cancel|internal)",
     r"econn(?:reset|refused|aborted)|etimedout|enotfound|eai_again|epipe|und_err_\w+|ehostunreach|enetunreach", r"socket (?:hang up|connection was closed|closed|timeout)",
     r"(?:name resolution|name or service not known|nodename nor servname|getaddrinfo|dns (?:lookup|resolution|error))", r"premature(?:ly)? (?:close|closed|end)",
@@ -132,7 +133,7 @@ LOCAL_TRANSPORT = any_of(
 )
 
 TIMED_OUT = any_of(
-    r"\btimed[ -]?out\b", r"\b(?:read|request|connect|connection|gateway|idle|upstream|stream|response|inactivity|operation|server|api|network|socket) ?time-?out", r"deadline[ _]?exceeded|deadline expired",
+    r"\btimed[ -]?out\b", r"^\W*time-?out\W*$", r"\b(?:read|request|connect|connection|gateway|idle|upstream|stream|response|inactivity|operation|server|api|network|socket) ?time-?out", r"deadline[ _]?exceeded|deadline expired",
     r"time-?out (?:error|occurred|exceeded|while|waiting|after|of \d|reached|awaiting)", r"(?:no (?:data|response|bytes|chunk|event)s?|nothing)[^\n]{0,30}(?:received|sent)?[^\n]{0,20}(?:for|within|in) \d+ ?(?:s|ms|seconds)", r"took too long", r"didnt respond in time|did not respond (?:in time|within)", r"context deadline|request timeout|gateway time-?out|a timeout occurred",
 )
 
@@ -142,11 +143,12 @@ CERTIFICATE = any_of(
 
 SERVER = any_of(
     r"(?:internal|unexpected)[ _](?:server[ _])?(?:error|failure|exception)", r"error occurred while processing your request", r"(?:had|encountered) an (?:unexpected |internal )?error (?:while )?process", r"an unexpected error (?:occurred|has occurred)",
-    r"bad gateway", r"origin web server returned an invalid", r"something went wrong", r"server_error", r"the server encountered", r"upstream (?:error|server error|provider error|request failed)", r"unknown error, \d+ in|system error\b", r"(?:internal|server)[- ]side (?:issue|error)",
+    r"bad gateway", r"origin web server returned an invalid", r"something went wrong", r"server_error", r"the server encountered", r"upstream (?:error|server error|provider error)", r"unknown error, \d+ in|system error\b", r"(?:internal|server)[- ]side (?:issue|error)",
 )
 
 _EMPTY = (
     r"error|bad request|invalid request|an? (?:unknown )?error occurred|unknown error|provider returned error|providerbizerror|request failed|api error|llm error|http|none|null|"
+    r"this request is not valid\\. check the model name and other parameters|additional info|"
     r"badrequesterror|error code|status code|no body|client error|upstream error|badrequest|invalid_request_error|the request was invalid"
 )
 VACUOUS_ALL = any_of(rf"\A(?:[^\w]*(?:(?:{_EMPTY}|\d{{3}})\b)?[^\w]*){{0,12}}\Z")
