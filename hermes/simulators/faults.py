@@ -6,7 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, Union
+from typing import Any, TypeAlias
 
 __all__ = [
     "ApiError",
@@ -158,27 +158,15 @@ class Overflow:
     limit: int = 8192
 
 
-Fault: TypeAlias = Union[
-    Reset,
-    Stall,
-    Reply,
-    ApiError,
-    Delay,
-    Drip,
-    CutStream,
-    StallStream,
-    StreamError,
-    GarbageStream,
-    HalfToolCall,
-    WholeAnswer,
-    Overflow,
-]
+Fault: TypeAlias = Reset | Stall | Reply | ApiError | Delay | Drip | CutStream | StallStream | StreamError | GarbageStream | HalfToolCall | WholeAnswer | Overflow
 
 
 def html_page(status: int = 502) -> Reply:
     """What a proxy in between answers, with 200 as well as with an error status."""
     head = f"<html><head><title>{status} Bad Gateway</title></head>"
-    return Reply(status, f"{head}<body><center><h1>{status} Bad Gateway</h1></center></body></html>", "text/html")
+    return Reply(
+        status, f"{head}<body><center><h1>{status} Bad Gateway</h1></center></body></html>", "text/html"
+    )
 
 
 def empty_object() -> Reply:

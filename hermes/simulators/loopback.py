@@ -243,7 +243,9 @@ class Loopback:
     async def stall(self, request: web.Request, seconds: float, *, after_headers: bool) -> web.StreamResponse:
         """Goes silent, with or without a head of 200 before, and then resets."""
         if after_headers:
-            head = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": "100000"})
+            head = web.StreamResponse(
+                headers={"Content-Type": "application/json", "Content-Length": "100000"}
+            )
             await head.prepare(request)
         await self.hold(seconds)
         return reset_connection(request)

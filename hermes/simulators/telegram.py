@@ -19,7 +19,9 @@ from hermes.simulators.telegram_world import ApiCall, Draft, Flood, Refusal, See
 __all__ = ["Flood", "SeenMessage", "TelegramSimulator"]
 
 TOKEN = "424242:simulated-token-of-a-bot"
-_CONFLICT = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
+_CONFLICT = (
+    "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
+)
 
 
 class TelegramSimulator(Loopback, TelegramUser):
@@ -134,9 +136,7 @@ class TelegramSimulator(Loopback, TelegramUser):
             try:
                 result = await self._carry_out(method.lower(), params, token)
             except Refusal as refusal:
-                return self.refuse(
-                    ApiError(refusal.code, refusal.description, parameters=refusal.parameters)
-                )
+                return self.refuse(ApiError(refusal.code, refusal.description, parameters=refusal.parameters))
             finally:
                 self.changed()
             return web.json_response({"ok": True, "result": result})

@@ -16,8 +16,7 @@ TEXT_LIMIT = 4096
 CAPTION_LIMIT = 1024
 FILE_LIMIT = 20 * 1024 * 1024
 ACTIONS = frozenset(
-    "typing upload_photo record_video upload_video record_voice upload_voice upload_document choose_sticker "
-    "find_location record_video_note upload_video_note".split()
+    ["typing", "upload_photo", "record_video", "upload_video", "record_voice", "upload_voice", "upload_document", "choose_sticker", "find_location", "record_video_note", "upload_video_note"]
 )
 
 
@@ -69,7 +68,9 @@ class Params:
 Method: TypeAlias = Callable[[World, Params, dict[str, Any]], Any]
 
 
-def _read(params: Params, body: str, marks: str, limit: int, too_long: str) -> tuple[str, list[dict[str, Any]]]:
+def _read(
+    params: Params, body: str, marks: str, limit: int, too_long: str
+) -> tuple[str, list[dict[str, Any]]]:
     try:
         text, entities = read_text(
             params.text(body), parse_mode=params.text("parse_mode"), entities=params.data(marks, list)
@@ -313,7 +314,13 @@ def _file(world: World, params: Params, bot: dict[str, Any]) -> dict[str, Any]:
 def _chat(world: World, params: Params, bot: dict[str, Any]) -> dict[str, Any]:
     chat = params.chat()
     world.require_chat(chat)
-    gifts = ("unlimited_gifts", "limited_gifts", "unique_gifts", "premium_subscription", "gifts_from_channels")
+    gifts = (
+        "unlimited_gifts",
+        "limited_gifts",
+        "unique_gifts",
+        "premium_subscription",
+        "gifts_from_channels",
+    )
     return {
         **world.chat_object(chat),
         "accent_color_id": 0,

@@ -44,8 +44,7 @@ _WIRE = {
     "BlockQuote": "blockquote",
 }
 _GIVEN = frozenset(
-    "mention hashtag cashtag bot_command url email phone_number bold italic underline strikethrough spoiler "
-    "blockquote expandable_blockquote code pre text_link text_mention custom_emoji date_time".split()
+    ["mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number", "bold", "italic", "underline", "strikethrough", "spoiler", "blockquote", "expandable_blockquote", "code", "pre", "text_link", "text_mention", "custom_emoji", "date_time"]
 )
 _CANNOT = "can't parse entities: "
 
@@ -104,12 +103,12 @@ def _check(text: str, entities: list[dict[str, Any]]) -> None:
     starts.add(end)
     for entity in entities:
         if not isinstance(entity, dict) or not isinstance(entity.get("type"), str):
-            raise TextError('can\'t parse MessageEntity: Can\'t find field "type"')
+            raise TextError("can't parse MessageEntity: Can't find field \"type\"")
         if entity["type"] not in _GIVEN:
             raise TextError("can't parse MessageEntity: Unsupported type specified")
         offset, length = entity.get("offset"), entity.get("length")
         if not isinstance(offset, int) or not isinstance(length, int):
-            raise TextError('can\'t parse MessageEntity: Can\'t find field "offset"')
+            raise TextError("can't parse MessageEntity: Can't find field \"offset\"")
         if offset < 0 or offset > end:
             raise TextError(f"entity begins after the end of the text at UTF-16 offset {offset}")
         if length < 0 or offset + length > end:
@@ -272,7 +271,9 @@ class _MarkdownV2:
         self._close(opened)
 
 
-_TOKEN = re.compile(r"</?([^\s>]*)((?:[^>\"']|\"[^\"]*\"|'[^']*')*)>|&(?:#\d+|#x[0-9a-fA-F]+|\w+);", re.DOTALL)
+_TOKEN = re.compile(
+    r"</?([^\s>]*)((?:[^>\"']|\"[^\"]*\"|'[^']*')*)>|&(?:#\d+|#x[0-9a-fA-F]+|\w+);", re.DOTALL
+)
 
 
 def _read_html(source: str) -> tuple[str, list[dict[str, Any]]]:
