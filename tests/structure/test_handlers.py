@@ -13,6 +13,7 @@ BROAD = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins
 ALLOWED = (
     "hermes/runtime/supervisor.py",  # a task's end is the supervisor's to judge
     "hermes/gateway/dispatch.py",  # per turn
+    "hermes/gateway/lane.py",  # per turn, as a part of dispatch
     "hermes/agent/toolbox.py",  # per call
     "hermes/gateway/ingest.py",  # per row
     "hermes/gateway/courier.py",  # per row
