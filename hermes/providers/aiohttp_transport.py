@@ -109,7 +109,10 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
                 allow_redirects=False,
                 proxy=self._proxy,
                 timeout=aiohttp.ClientTimeout(
-                    total=None, connect=limits.get("connect"), sock_read=limits.get("read")
+                    total=None,
+                    connect=limits.get("connect"),
+                    sock_read=limits.get("read"),
+                    ceil_threshold=math.inf,
                 ),
             )
         return httpx2.Response(

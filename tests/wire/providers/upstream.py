@@ -22,7 +22,15 @@ class Act(Enum):
     CLOSE = "close"
 
 
-Script = Sequence[bytes | Act]
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Sends the same bytes every so many seconds, until the client goes."""
+
+    raw: bytes
+    every: float
+
+
+Script = Sequence[bytes | Act | Repeat]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,7 @@ class Upstream:
         """A script has sent all that it sends at once and hangs."""
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
 
     @property
     def url(self) -> str:
@@ -64,14 +73,15 @@ class Upstream:
     ) -> None:
         assert self._server is not None
         self._server.close()
-        for task in self._tasks:
-            task.cancel()
+        for writer in self._writers:
+            writer.transport.abort()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        self._writers.add(writer)
         self.connections += 1
         self.open += 1
         try:
@@ -103,17 +113,30 @@ class Upstream:
                     await reader.read(1)
                     return False
                 case Act.RESET:
-                    await asyncio.sleep(0)
                     raw = writer.get_extra_info("socket")
                     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     writer.transport.abort()
                     return False
                 case Act.CLOSE:
                     return False
+                case Repeat():
+                    await _repeat(step, reader, writer)
+                    return False
                 case bytes():
                     writer.write(step)
                     await writer.drain()
         return True
+
+
+async def _repeat(step: Repeat, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while True:
+        writer.write(step.raw)
+        await writer.drain()
+        try:
+            await asyncio.wait_for(reader.read(1), step.every)
+        except TimeoutError:
+            continue
+        return
 
 
 def whole(
