@@ -31,7 +31,7 @@ class Units(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part; ``text`` is ``source[start:end]`` between a reopened and a closing fence where one was cut."""
+    """One part; ``text`` is ``source[start:end]``, between a reopened and a closing fence where cut."""
 
     text: str
     start: int
@@ -126,12 +126,12 @@ def _closing(body: str, fence: _Fence | None) -> str:
 
 
 def _resume(text: str, end: int, fence: _Fence | None) -> tuple[int, _Fence | None]:
-    """Where the next part begins: white space, and a fence's own end right behind the cut, are passed over."""
+    """Where the next part begins: behind white space, and behind the fence's own end if that is next."""
     if fence is None:
         while end < len(text) and text[end].isspace():
             end += 1
         return end, None
-    begin = end + 1 if end < len(text) and text[end] == "\n" else end
+    begin = end + 2 if text.startswith("\r\n", end) else end + text.startswith("\n", end)
     at_line_start = begin == 0 or text[begin - 1 : begin] == "\n"
     found = _FENCE.match(text, begin) if at_line_start else None
     if found and fence.closed_by(*found.groups()):
@@ -191,6 +191,8 @@ def _border(text: str, at: int, end: int, *, in_code: bool) -> int:
         if paragraph >= least:
             return min(paragraph, end)
     line = text.rfind("\n", at + 1 if in_code else least, end + 1)
+    if line > at + 1 and text[line - 1] == "\r":
+        line -= 1
     if line > at:
         return line
     if not in_code:

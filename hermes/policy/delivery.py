@@ -134,7 +134,8 @@ def remedy(verdict: DeliveryVerdict) -> str:
     if verdict.detail == "not_modified":
         return "the message is as wanted already; counted as delivered"
     if verdict.detail == "migrated":
-        return f"the group has a new id{f' ({verdict.new_chat})' if verdict.new_chat else ''}; use it from now on"
+        named = f" ({verdict.new_chat})" if verdict.new_chat else ""
+        return f"the group has a new id{named}; use it from now on"
     if verdict.detail == "certificate":
         return "the server's certificate is not trusted here; check the clock, the proxy and base_url"
     return _REMEDIES[verdict.reason]

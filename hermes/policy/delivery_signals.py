@@ -16,7 +16,7 @@ _MAX_DEPTH = 8
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """The facts in the form that rules read: lower-case, without addresses, with every code that was stated."""
+    """The facts as rules read them: lower-case, without addresses, with every code that was stated."""
 
     platform: str
     status: int | None

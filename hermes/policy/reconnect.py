@@ -1,7 +1,7 @@
 """How a platform's link heals: one pure step per event (DESIGN §5 "Links").
 
-    up ── fails ──► retrying (same link: 1, 2, 4, 8 s) ── fifth in a row ──► lost (fresh client: 30 s doubling to
-    300 s, +0–20 %, ten attempts) ──► parked (probed every park_probe, for ever)
+    up ── fails ──► retrying (same link: 1, 2, 4, 8 s) ── fifth in a row ──► lost (fresh client: 30 s
+    doubling to 300 s, +0–20 %, ten attempts) ──► parked (probed every park_probe, for ever)
 
 409 walks the same stairs under the name *conflict* and never changes it; what only a person can mend is
 *refused* and probed slowly from the start. Any completed cycle heals everything.
@@ -87,7 +87,7 @@ def _failed(link: Link, verdict: DeliveryVerdict, policy: ReconnectPolicy, now: 
     return replace(
         link,
         state=state,
-        since=link.since if state is link.state else now,
+        since=link.since if link.failures else now,
         next_try_at=now + delay,
         failures=failures,
         attempts=attempts,

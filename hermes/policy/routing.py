@@ -48,12 +48,32 @@ class Lane(StrEnum):
 
 
 OUT_OF_LANE = frozenset(
-    "approve background commands deny goal help pair platform queue reload restart schedule sessions sethome "
-    "start status steer stop title usage".split()
+    {
+        "approve",
+        "background",
+        "commands",
+        "deny",
+        "goal",
+        "help",
+        "pair",
+        "platform",
+        "queue",
+        "reload",
+        "restart",
+        "schedule",
+        "sessions",
+        "sethome",
+        "start",
+        "status",
+        "steer",
+        "stop",
+        "title",
+        "usage",
+    }
 )
 """Control commands: they answer or act on what is running, so they must not wait for it."""
 
-IN_LANE = frozenset("compress model new rehearse reset resume retry undo".split())
+IN_LANE = frozenset({"compress", "model", "new", "rehearse", "reset", "resume", "retry", "undo"})
 """Commands that change the session itself, so they take their place in it."""
 
 MESSAGE_WHEN_STALE = frozenset({"queue", "steer", "background", "goal"})
