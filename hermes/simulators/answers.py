@@ -62,8 +62,8 @@ class ToolCall:
 class Answer:
     """One answer of the model.
 
-    `latency` (seconds before the first byte), `pieces` (content events of a stream) and `gap` (seconds between
-    them) default to the simulator's. `usage` is (prompt, completion) tokens, counted roughly if not given.
+    `latency` (seconds before the first byte), `pieces` (content events of a stream) and `gap` (seconds
+    between them) default to the simulator's. `usage` is (prompt, completion) tokens, counted roughly if not given.
     """
 
     text: str = ""
@@ -98,7 +98,7 @@ def tool_call(
     id: str | None = None,
     latency: float | None = None,
 ) -> Answer:
-    """A call of a tool, or several at once: `tool_call("a", {...}, ("b", {...}))`. A str is sent unchanged."""
+    """A call of a tool, or several: `tool_call("a", {...}, ("b", {...}))`; a str is sent unchanged."""
     calls = []
     for at, (tool, given) in enumerate([(name, {} if arguments is None else arguments), *more]):
         raw = given if isinstance(given, str) else json.dumps(given)

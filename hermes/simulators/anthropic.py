@@ -193,8 +193,8 @@ class AnthropicDialect:
         if answer.text:
             blocks.append(({"type": "text", "text": ""}, "text_delta", "text", answer.text))
         for call in answer.calls:
-            block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
-            blocks.append((block, "input_json_delta", "partial_json", call.arguments))
+            use: dict[str, Any] = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+            blocks.append((use, "input_json_delta", "partial_json", call.arguments))
         for index, (block, delta, key, text) in enumerate(blocks):
             last = index == len(blocks) - 1
             yield _event(EventKind.START, "content_block_start", index=index, content_block=block)
@@ -246,8 +246,8 @@ def _wrong_message(at: int, message: Any, *, last: bool) -> ApiError | None:
     role, content = message["role"], message.get("content")
     if role == "system":
         return _invalid(
-            'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not '
-            '"system" as an input message role.'
+            'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, '
+            'not "system" as an input message role.'
         )
     if role not in ("user", "assistant"):
         return _invalid(f'messages: Unexpected role "{role}". Allowed roles are "user" or "assistant".')
@@ -285,7 +285,7 @@ def _wrong_order(messages: list[dict[str, Any]]) -> ApiError | None:
 
 
 def _unpaired(messages: list[dict[str, Any]]) -> ApiError | None:
-    """Every tool_use needs its tool_result in the next message, and every result its use in the one before."""
+    """Every tool_use needs its tool_result in the next message, every result its use in the one before."""
     waiting: list[str] = []
     for at, message in enumerate([*messages, {"role": "end"}]):
         results = [
@@ -300,9 +300,9 @@ def _unpaired(messages: list[dict[str, Any]]) -> ApiError | None:
                 )
         if missing := [call for call in waiting if call not in results]:
             return _invalid(
-                f"messages.{at - 1}: `tool_use` ids were found without `tool_result` blocks immediately after: "
-                f"{', '.join(missing)}. Each `tool_use` block must have a corresponding `tool_result` block in "
-                "the next message."
+                f"messages.{at - 1}: `tool_use` ids were found without `tool_result` blocks immediately "
+                f"after: {', '.join(missing)}. Each `tool_use` block must have a corresponding "
+                "`tool_result` block in the next message."
             )
         waiting = [str(block.get("id")) for block in _blocks(message) if block.get("type") == "tool_use"]
         if len(set(waiting)) != len(waiting):

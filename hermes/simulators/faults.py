@@ -44,7 +44,7 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """No answer for `seconds`, then RST. `after_headers` sends a 200's head first; `delivered` as in Reset."""
+    """No answer for `seconds`, then RST; `after_headers` sends the head of a 200 first."""
 
     seconds: float = 3600.0
     after_headers: bool = False
@@ -100,7 +100,7 @@ class Drip:
 
 @dataclass(frozen=True, slots=True)
 class CutStream:
-    """A stream that ends after `after` content pieces: by RST, or `clean` by an EOF without the terminator."""
+    """A stream that ends after `after` content pieces: by RST, or `clean` by EOF, without terminator."""
 
     after: int = 1
     clean: bool = False
@@ -158,7 +158,11 @@ class Overflow:
     limit: int = 8192
 
 
-Fault: TypeAlias = Reset | Stall | Reply | ApiError | Delay | Drip | CutStream | StallStream | StreamError | GarbageStream | HalfToolCall | WholeAnswer | Overflow
+Answering: TypeAlias = Reset | Stall | Reply | ApiError | Delay | Drip
+"""Faults that any endpoint knows."""
+Streaming: TypeAlias = CutStream | StallStream | StreamError | GarbageStream
+"""Faults in the middle of an answer of a model."""
+Fault: TypeAlias = Answering | Streaming | HalfToolCall | WholeAnswer | Overflow
 
 
 def html_page(status: int = 502) -> Reply:

@@ -183,7 +183,7 @@ class Loopback:
         event, self._changed = self._changed, asyncio.Event()
         event.set()
 
-    async def wait_for(self, predicate: Callable[[], T], timeout: float = 5.0) -> T:
+    async def wait_for(self, predicate: Callable[[], T], timeout: float = 5.0) -> T:  # noqa: ASYNC109
         """Waits until `predicate()` is true, looking whenever something happened, and returns its value.
 
         `timeout` is in seconds. Raises TimeoutError with what was seen.

@@ -308,9 +308,8 @@ class ModelSimulator(Loopback):
         await response.prepare(request)
         sent, gap = 0, self.gap if said.gap is None else said.gap
         for event in self.dialect.events(said, record.body, usage, said.pieces or self.pieces):
-            if broken is not None and event.kind is not EventKind.START:
-                if event.kind is EventKind.END or sent >= broken.after:
-                    return await self._break_stream(request, record, response, broken)
+            if broken is not None and _due(event, sent, broken.after):
+                return await self._break_stream(request, record, response, broken)
             if drip is None:
                 await response.write(event.data)
             else:
@@ -370,6 +369,11 @@ class ModelSimulator(Loopback):
             return part
         reset_connection(request)
         return part
+
+
+def _due(event: Event, sent: int, after: int) -> bool:
+    """Whether a stream breaks before this event: at the end at the latest."""
+    return event.kind is EventKind.END or (event.kind is EventKind.PIECE and sent >= after)
 
 
 async def _nothing() -> web.Response:

@@ -269,8 +269,8 @@ def _wrong_message(at: int, message: Any) -> ApiError | None:
     role, content = message.get("role"), message.get("content")
     if role not in _ROLES:
         return _invalid(
-            f"Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', "
-            "and 'developer'.",
+            f"Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', 'function', "
+            "'tool', and 'developer'.",
             f"messages[{at}].role",
             "invalid_value",
         )
@@ -308,7 +308,8 @@ def _unpaired(messages: list[dict[str, Any]]) -> ApiError | None:
             place = next(iter(waiting.values()))
             return _invalid(
                 "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
-                f"'tool_call_id'. The following tool_call_ids did not have response messages: {', '.join(waiting)}",
+                "'tool_call_id'. The following tool_call_ids did not have response messages: "
+                + ", ".join(waiting),
                 f"messages.[{place + 1}].role",
             )
         waiting = {call["id"]: at for call in message.get("tool_calls") or []}

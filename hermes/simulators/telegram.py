@@ -28,9 +28,9 @@ class TelegramSimulator(Loopback, TelegramUser):
     """`async with TelegramSimulator() as sim`, then a Bot with `sim.token`, `sim.base_url` and
     `sim.base_file_url`.
 
-    getUpdates confirms by offset, a second poller ends the first with 409, and what the bot sends can be read
-    as the user sees it. `flood` sets Telegram's limit per chat; `strict_chats` refuses chats that never wrote.
-    Message threads exist once a user wrote in them.
+    getUpdates confirms by offset, a second poller ends the first with 409, and what the bot sends can be
+    read as the user sees it. `flood` sets Telegram's limit per chat; `strict_chats` refuses chats that never
+    wrote. Message threads exist once a user wrote in them.
     """
 
     def __init__(

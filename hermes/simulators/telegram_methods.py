@@ -16,7 +16,19 @@ TEXT_LIMIT = 4096
 CAPTION_LIMIT = 1024
 FILE_LIMIT = 20 * 1024 * 1024
 ACTIONS = frozenset(
-    ["typing", "upload_photo", "record_video", "upload_video", "record_voice", "upload_voice", "upload_document", "choose_sticker", "find_location", "record_video_note", "upload_video_note"]
+    {
+        "typing",
+        "upload_photo",
+        "record_video",
+        "upload_video",
+        "record_voice",
+        "upload_voice",
+        "upload_document",
+        "choose_sticker",
+        "find_location",
+        "record_video_note",
+        "upload_video_note",
+    }
 )
 
 

@@ -44,7 +44,28 @@ _WIRE = {
     "BlockQuote": "blockquote",
 }
 _GIVEN = frozenset(
-    ["mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number", "bold", "italic", "underline", "strikethrough", "spoiler", "blockquote", "expandable_blockquote", "code", "pre", "text_link", "text_mention", "custom_emoji", "date_time"]
+    {
+        "mention",
+        "hashtag",
+        "cashtag",
+        "bot_command",
+        "url",
+        "email",
+        "phone_number",
+        "bold",
+        "italic",
+        "underline",
+        "strikethrough",
+        "spoiler",
+        "blockquote",
+        "expandable_blockquote",
+        "code",
+        "pre",
+        "text_link",
+        "text_mention",
+        "custom_emoji",
+        "date_time",
+    }
 )
 _CANNOT = "can't parse entities: "
 
@@ -328,7 +349,8 @@ def _end_tag(stack: list[_Open], tag: str, units: int, offset: int) -> list[dict
     opened = stack.pop()
     if tag not in ("", opened.mark):
         raise TextError(
-            f'{_CANNOT}Unmatched end tag at byte offset {offset}, expected "</{opened.mark}>", found "</{tag}>"'
+            f"{_CANNOT}Unmatched end tag at byte offset {offset}, "
+            f'expected "</{opened.mark}>", found "</{tag}>"'
         )
     no_target = opened.name == "TextUrl" and not opened.extra
     return [] if units == opened.offset or no_target else [opened.entity(units)]
