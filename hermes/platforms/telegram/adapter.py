@@ -55,7 +55,7 @@ class TelegramPlatform:
         token: str,
         *,
         base_url: str = "",
-        poll_timeout: int = 25,
+        poll_timeout: float = 25.0,
         connections: int = 32,
         connect_timeout: float = 10.0,
         read_timeout: float = 20.0,
@@ -135,7 +135,7 @@ class TelegramPlatform:
         return Batch(tuple(self._envelopes.of(update, now) for update in answer), _next_offset(answer))
 
     async def _poll(self) -> Any:
-        data: dict[str, Any] = {"timeout": self._poll_timeout, "allowed_updates": list(SERVED)}
+        data: dict[str, Any] = {"timeout": int(self._poll_timeout), "allowed_updates": list(SERVED)}
         if self._offset is not None and time.monotonic() - self._offset_at < OFFSET_LIFETIME:
             data["offset"] = self._offset
         limit = self._poll_timeout + self._poll_margin

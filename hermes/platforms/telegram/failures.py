@@ -99,7 +99,10 @@ class FailureReader:
             case NotSent():
                 return self._facts(error, sent=Sent.NOT_SENT, code=error.how)
             case Answered():
-                return self._facts(error, status=error.status, retry_after=error.retry_after)
+                # A 504 is a proxy's own time-out: what is behind it may have acted. Telegram's 502 and 503
+                # say that nobody behind it took the request.
+                sent = Sent.MAYBE_SENT if error.status == 504 else Sent.REFUSED
+                return self._facts(error, sent=sent, status=error.status, retry_after=error.retry_after)
             case CutOff() | NoAnswer():
                 return self._facts(error, sent=Sent.MAYBE_SENT)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import logging
 import math
 import ssl
 from typing import Any
@@ -192,6 +193,8 @@ class ApiBot(Bot):
     """
 
     __slots__ = ()
+    _LOGGER = logging.getLogger("hermes.platforms.telegram.sdk")
+    _LOGGER.setLevel(logging.WARNING)  # at DEBUG, Bot logs its address with the token and every text
 
     async def call(self, endpoint: str, data: dict[str, Any], read_timeout: float | None = None) -> Any:
         """The ``result`` of the answer, as parsed JSON. Raises telegram.error.TelegramError."""

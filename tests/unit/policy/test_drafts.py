@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +52,6 @@ def test_drafts_are_never_closer_than_the_interval_and_always_grow(
         state, decision = step(state, length, now, 0.0, least)
         if isinstance(decision, Draft):
             shown.append((now, decision.length))
-    for (before, less), (after, more) in zip(shown, shown[1:], strict=False):
+    for (before, less), (after, more) in pairwise(shown):
         assert more > less
         assert after - before >= interval(state, least) - 1e-9
