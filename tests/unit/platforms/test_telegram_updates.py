@@ -273,7 +273,31 @@ _JSON = st.recursive(
     max_leaves=10,
 )
 _NAMES = st.sampled_from(
-    ["text", "caption", "photo", "document", "from", "chat", "date", "message_id", "location", "quote", "venue", "reply_to_message", "voice", "forward_origin", "is_topic_message", "message_thread_id", "edit_date", "dice", "media_group_id", "sender_chat", "contact", "sticker", "poll"]
+    [
+        "text",
+        "caption",
+        "photo",
+        "document",
+        "from",
+        "chat",
+        "date",
+        "message_id",
+        "location",
+        "quote",
+        "venue",
+        "reply_to_message",
+        "voice",
+        "forward_origin",
+        "is_topic_message",
+        "message_thread_id",
+        "edit_date",
+        "dice",
+        "media_group_id",
+        "sender_chat",
+        "contact",
+        "sticker",
+        "poll",
+    ]
 )
 
 
