@@ -63,7 +63,8 @@ class Answer:
     """One answer of the model.
 
     `latency` (seconds before the first byte), `pieces` (content events of a stream) and `gap` (seconds
-    between them) default to the simulator's. `usage` is (prompt, completion) tokens, counted roughly if not given.
+    between them) default to the simulator's. `usage` is (prompt, completion) tokens,
+    counted roughly if not given.
     """
 
     text: str = ""

@@ -11,8 +11,8 @@ import httpx2
 import openai
 import pytest
 
-from hermes.simulators.anthropic import AnthropicSimulator
 from hermes.simulators.answers import Finish
+from hermes.simulators.anthropic import AnthropicSimulator
 from hermes.simulators.faults import (
     ApiError,
     CutStream,
@@ -49,7 +49,7 @@ class OpenAISide:
         async with openai.AsyncOpenAI(
             api_key="k", base_url=f"{self.sim.url}/v1", max_retries=0, timeout=PATIENCE
         ) as client:
-            made = await client.chat.completions.create(model="m", messages=messages, stream=stream)
+            made: Any = await client.chat.completions.create(model="m", messages=messages, stream=stream)
             return made if not stream else [chunk async for chunk in made]
 
     @staticmethod
@@ -69,7 +69,9 @@ class AnthropicSide:
         async with anthropic.AsyncAnthropic(
             api_key="k", base_url=self.sim.url, max_retries=0, timeout=PATIENCE
         ) as client:
-            made = await client.messages.create(model="m", max_tokens=99, messages=messages, stream=stream)
+            made: Any = await client.messages.create(
+                model="m", max_tokens=99, messages=messages, stream=stream
+            )
             return made if not stream else [event async for event in made]
 
     @staticmethod

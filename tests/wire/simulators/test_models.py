@@ -9,8 +9,8 @@ import anthropic
 import openai
 import pytest
 
-from hermes.simulators.anthropic import AnthropicSimulator
 from hermes.simulators.answers import answer, tool_call
+from hermes.simulators.anthropic import AnthropicSimulator
 from hermes.simulators.faults import Delay, Drip
 from hermes.simulators.models import RateLimits
 from hermes.simulators.openai import OpenAISimulator
@@ -171,8 +171,8 @@ async def test_anthropic_calls_tools_whole_and_streamed() -> None:
         assert message.stop_reason == "tool_use"
 
 
-USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "f", "input": {}}]}
-RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "x"}]}
+USE: Any = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "f", "input": {}}]}
+RESULT: Any = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "x"}]}
 
 
 @pytest.mark.parametrize(

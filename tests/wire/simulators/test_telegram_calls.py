@@ -23,7 +23,11 @@ from telegram.request import HTTPXRequest
 
 from hermes.simulators.telegram import Flood, TelegramSimulator
 
-pytestmark = pytest.mark.wire
+pytestmark = [
+    pytest.mark.wire,
+    # python-telegram-bot warns whenever it makes a RetryAfter, unless PTB_TIMEDELTA is set
+    pytest.mark.filterwarnings("ignore::telegram.warnings.PTBDeprecationWarning"),
+]
 
 
 def make_bot(sim: TelegramSimulator, *, token: str | None = None, read_timeout: float = 5) -> Bot:
@@ -118,12 +122,14 @@ async def test_people_write_in_groups_threads_albums_and_press_buttons(
     query = sim.press(-5, asked.message_id, "yes", user=8)
     say, one, two, press = await bot.get_updates()
     assert say.message
-    assert say.message.message_thread_id == 3 and say.message.chat.is_forum
+    assert say.message.message_thread_id == 3
+    assert say.message.chat.is_forum
     assert say.message.entities[0].type == MessageEntity.BOT_COMMAND
     assert say.message.reply_to_message
     assert say.message.reply_to_message.text == "Sure?"
     assert one.message
-    assert two.message and one.message.caption == "two photos"
+    assert two.message
+    assert one.message.caption == "two photos"
     assert one.message.media_group_id == two.message.media_group_id is not None
     assert press.callback_query
     assert press.callback_query.data == "yes"
@@ -151,9 +157,9 @@ async def test_what_the_user_sees_is_recorded(sim: TelegramSimulator, bot: Bot) 
         reply_parameters=ReplyParameters(question),
         message_thread_id=9,
     )
-    assert sent.text == "bold
-    assert 1."
-    assert sent.entities[0].type == MessageEntity.BOLD and sent.entities[0].length == 4
+    assert sent.text == "bold and 1."
+    assert sent.entities[0].type == MessageEntity.BOLD
+    assert sent.entities[0].length == 4
     await bot.edit_message_text("second", 7, sent.message_id)
     await bot.edit_message_text("third", 7, sent.message_id)
     (seen,) = sim.chat(7)
