@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -23,6 +23,7 @@ class LiveKind(StrEnum):
     TURN_ENDED = "turn_ended"
     STORED = "stored"  # something new is in the store: read on from your sequence
     LINKS = "links"  # a platform's or model's state changed
+    CLOSING = "closing"  # the gateway is shutting down: the stream ends, the browser comes back
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,13 @@ class Health:
     home: str = ""
 
 
+class LiveReader(Protocol):
+    """One reader of a chat's live events."""
+
+    async def next(self) -> LiveEvent:
+        """The next event; waiting may be cancelled and begun again without losing one."""
+
+
 class FrontDoor(Protocol):
     """What the page may do. Every call is for the owner's principal: the caller has proved that (R38)."""
 
@@ -108,7 +116,7 @@ class FrontDoor(Protocol):
     async def recent(self, chat_id: str, limit: int) -> list[ChatLine]:
         """The last ``limit`` stored lines, oldest first."""
 
-    def subscribe(self, chat_id: str) -> AbstractAsyncContextManager[AsyncIterator[LiveEvent]]:
+    def subscribe(self, chat_id: str) -> AbstractAsyncContextManager[LiveReader]:
         """Live events of a chat from now on; bounded: a slow reader loses pieces of text, never STORED."""
 
     async def health(self) -> Health:

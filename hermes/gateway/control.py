@@ -110,7 +110,7 @@ class ControlServer:
             recent = await self.door.recent(chat_id, 1)
             after = recent[-1].position if recent else ""
             await self.door.say(chat_id, self.new_key(), text)
-            async for event in events:
+            while (event := await events.next()).kind is not LiveKind.CLOSING:
                 if event.kind is LiveKind.STORED:
                     lines = await self.door.lines(chat_id, after, 100)
                     answers = [line for line in lines if line.speaker is Speaker.AGENT]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from hermes.core.clock import Clock
-from hermes.core.door import ChatLine, Health, LiveEvent, LiveKind, Said, Speaker
+from hermes.core.door import ChatLine, Health, LiveEvent, LiveKind, LiveReader, Said, Speaker
 from hermes.core.errors import HermesError
 from hermes.core.events import MessageEvent, RawUpdate
 from hermes.core.ports import Platform, Sessions
@@ -74,7 +74,7 @@ class Door:
         seq, inbox_id = await self.sessions.recent_positions(WEB, chat_id, limit)
         return (await self.lines(chat_id, f"{seq}.{inbox_id}", 2 * limit))[-limit:]
 
-    def subscribe(self, chat_id: str) -> AbstractAsyncContextManager[AsyncIterator[LiveEvent]]:
+    def subscribe(self, chat_id: str) -> AbstractAsyncContextManager[LiveReader]:
         return self.bus.subscribe(chat_id)
 
     async def health(self) -> Health:
@@ -85,6 +85,11 @@ class Door:
 
     def metrics(self) -> bytes:
         return self.render_metrics()
+
+    def close(self) -> None:
+        """No further line is taken; those who look on are told that the gateway goes."""
+        self.open = False
+        self.bus.broadcast(LiveKind.CLOSING)
 
     def delivered(self, row: OutboxRow) -> None:
         """A part for the page was committed: those who look on are told to read it."""

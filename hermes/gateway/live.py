@@ -34,15 +34,16 @@ class Subscription:
             self._events.append(event)
         self._wake.set()
 
-    async def __aiter__(self) -> AsyncIterator[LiveEvent]:
+    async def next(self) -> LiveEvent:
+        """The next event; live pieces first, then the word that something is stored."""
         while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._events:
-                yield self._events.popleft()
+            if self._events:
+                return self._events.popleft()
             if self._stored:
                 self._stored = False
-                yield LiveEvent(LiveKind.STORED, self.chat_id)
+                return LiveEvent(LiveKind.STORED, self.chat_id)
+            self._wake.clear()
+            await self._wake.wait()
 
 
 class LiveBus:
@@ -67,12 +68,12 @@ class LiveBus:
                 reader.put(LiveEvent(kind, chat_id, text))
 
     @asynccontextmanager
-    async def subscribe(self, chat_id: str) -> AsyncIterator[AsyncIterator[LiveEvent]]:
+    async def subscribe(self, chat_id: str) -> AsyncIterator[Subscription]:
         """Events of a chat from now on."""
         reader = Subscription(chat_id)
         self._readers.setdefault(chat_id, set()).add(reader)
         try:
-            yield aiter(reader)
+            yield reader
         finally:
             readers = self._readers[chat_id]
             readers.discard(reader)

@@ -1,0 +1,58 @@
+"""Where keys come from, and that each is known to the redactor before anybody can log it (R40)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, SecretStr
+
+from hermes.config.adapters import EnvCredential, FileCredential, KeyedProviderConfig, ProviderConfig
+from hermes.core.errors import HermesError
+
+
+class NoCredential(HermesError):
+    """A configured credential cannot be had now; the text names the key to edit."""
+
+
+def secrets_in(model: object) -> Iterator[str]:
+    """Every secret value anywhere in a configuration object."""
+    if isinstance(model, SecretStr):
+        value = model.get_secret_value()
+        if value:
+            yield value
+    elif isinstance(model, BaseModel):
+        for name in type(model).model_fields:
+            yield from secrets_in(getattr(model, name))
+    elif isinstance(model, Mapping):
+        for value in model.values():
+            yield from secrets_in(value)
+    elif isinstance(model, tuple | list):
+        for value in model:
+            yield from secrets_in(value)
+
+
+def api_key(name: str, config: ProviderConfig, environ: Mapping[str, str]) -> str:
+    """The key a provider begins with; empty where none is configured. Raises NoCredential."""
+    if not isinstance(config, KeyedProviderConfig):
+        return ""
+    match config.credential:
+        case None:
+            pass
+        case EnvCredential(name=variable):
+            value = environ.get(variable, "")
+            if not value:
+                raise NoCredential(f"providers.{name}.credential: the variable {variable} is not set")
+            return value
+        case FileCredential(path=path):
+            try:
+                return Path(path).expanduser().read_text("utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise NoCredential(f"providers.{name}.credential: {path} cannot be read: {error}") from None
+        case other:
+            raise NoCredential(
+                f"providers.{name}.credential: kind {other.kind} is not available in this version; use env or file"
+            )
+    if config.api_keys:
+        return config.api_keys[0].get_secret_value()
+    return config.api_key.get_secret_value()

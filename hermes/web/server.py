@@ -1,0 +1,251 @@
+"""The HTTP entrance on ``gateway.bind``: probes for everybody, the page for its owner (R38)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from hermes.core.clock import Clock
+from hermes.core.door import FrontDoor, Health
+from hermes.core.errors import HermesError, StoreUnavailable
+from hermes.runtime.logs import get_logger
+from hermes.web.auth import COOKIE, PageAuth
+from hermes.web.stream import line_dict, serve_events
+
+log = get_logger(__name__)
+
+STATIC = Path(__file__).parent / "static"
+CHAT = "page"
+MAX_KEY_CHARS = 80
+PUBLIC = frozenset({"/healthz", "/readyz", "/startupz"})
+SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+@dataclass(slots=True)
+class WebSettings:
+    """Live limits of the page; bytes and seconds."""
+
+    page: bool = True
+    max_message_bytes: int = 64 * 1024
+    max_streams: int = 64
+    heartbeat: float = 15.0
+
+
+class WebServer:
+    """Serves until ``aclose``."""
+
+    def __init__(
+        self,
+        door: FrontDoor,
+        auth: PageAuth,
+        clock: Clock,
+        settings: WebSettings,
+        health_dict: Callable[[Health], dict[str, object]],
+    ) -> None:
+        self._door = door
+        self._auth = auth
+        self._clock = clock
+        self.settings = settings
+        self._health_dict = health_dict
+        self._streams = 0
+        self._static = _load_static()
+        self._runner: web.AppRunner | None = None
+        self.port = 0
+
+    async def start(self, host: str, port: int) -> None:
+        """Raises OSError when the address cannot be bound."""
+        app = web.Application(middlewares=[self._guard], client_max_size=self.settings.max_message_bytes * 4)
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/startupz", self._startupz)
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/", self._page)
+        app.router.add_get("/static/{name}", self._static_file)
+        app.router.add_post("/api/login", self._login)
+        app.router.add_get("/api/health", self._health)
+        app.router.add_get("/api/recent", self._recent)
+        app.router.add_get("/api/events", self._events)
+        app.router.add_post("/api/say", self._say)
+        app.router.add_post("/api/stop", self._stop)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port)
+        await site.start()
+        server = site._server
+        sockets = getattr(server, "sockets", None) or []
+        self.port = sockets[0].getsockname()[1] if sockets else port
+
+    async def aclose(self) -> None:
+        """Calls under way get a second; the door has told the event streams to end. Idempotent."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    @web.middleware
+    async def _guard(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        refusal = self._refusal(request)
+        if refusal is not None:
+            return refusal
+        try:
+            response = await handler(request)
+        except web.HTTPException as error:
+            response = _problem(error.status, error.reason)
+        except StoreUnavailable as error:
+            log.error("page_store_unavailable", error=str(error))
+            response = _problem(503, "the store does not take anything at the moment; try again in a minute")
+        except HermesError as error:
+            response = _problem(503, str(error))
+        if not response.prepared:
+            response.headers.update(SECURITY_HEADERS)
+        return response
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        """None when the call may go on; probes need neither token nor name."""
+        if request.path in PUBLIC:
+            return None
+        host = request.headers.get("Host")
+        if not self._auth.host_is_ours(host):
+            return _problem(421, "unknown host name; add it to gateway.allowed_hosts if it is yours")
+        if request.method not in ("GET", "HEAD") and not self._auth.origin_is_ours(
+            request.headers.get("Origin"), host
+        ):
+            return _problem(403, "the Origin header does not match: this call comes from another page")
+        if request.path == "/" or request.path.startswith("/static/") or request.path == "/api/login":
+            return None
+        authorization = request.headers.get("Authorization")
+        if not self._auth.is_signed_in(request.cookies, authorization, self._clock.now()):
+            return _problem(401, "open the page by the URL that `hermes status --page-url` prints")
+        return None
+
+    # ---- probes ----
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        return web.json_response({"alive": self._door.alive()})
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        health = await self._door.health()
+        body = {"ready": not health.not_ready, "reasons": list(health.not_ready)}
+        return web.json_response(body, status=503 if health.not_ready else 200)
+
+    async def _startupz(self, request: web.Request) -> web.Response:
+        health = await self._door.health()
+        return web.json_response({"started": health.started}, status=200 if health.started else 503)
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        return web.Response(body=self._door.metrics(), headers={"Content-Type": "text/plain; version=0.0.4"})
+
+    # ---- page ----
+
+    async def _page(self, request: web.Request) -> web.Response:
+        if not self.settings.page:
+            raise web.HTTPNotFound(reason="the page is switched off (platforms.web.enabled: false)")
+        return self._file("index.html")
+
+    async def _static_file(self, request: web.Request) -> web.Response:
+        return self._file(request.match_info["name"])
+
+    def _file(self, name: str) -> web.Response:
+        found = self._static.get(name)
+        if found is None:
+            raise web.HTTPNotFound(reason="no such file")
+        body, kind = found
+        return web.Response(
+            body=body, headers={"Content-Type": f"{kind}; charset=utf-8", "Cache-Control": "no-cache"}
+        )
+
+    async def _login(self, request: web.Request) -> web.Response:
+        body = await _json(request)
+        if not self._auth.token_is_right(str(body.get("token", ""))):
+            log.warning("page_login_refused", remote=request.remote)
+            return _problem(401, "this token is not valid; `hermes status --page-url` prints the right address")
+        response = web.json_response({"ok": True})
+        response.set_cookie(
+            COOKIE,
+            self._auth.cookie(self._clock.now()),
+            max_age=int(self._auth.cookie_age),
+            httponly=True,
+            samesite="Strict",
+            path="/",
+            secure=request.secure,
+        )
+        return response
+
+    async def _health(self, request: web.Request) -> web.Response:
+        return web.json_response(self._health_dict(await self._door.health()))
+
+    async def _recent(self, request: web.Request) -> web.Response:
+        lines = await self._door.recent(CHAT, 100)
+        return web.json_response({"lines": [line_dict(line) for line in lines]})
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        if self._streams >= self.settings.max_streams:
+            raise web.HTTPServiceUnavailable(reason="too many open pages; close one (platforms.web.max_streams)")
+        position = request.headers.get("Last-Event-ID") or request.query.get("after", "")
+        self._streams += 1
+        try:
+            return await serve_events(
+                request, self._door, CHAT, position, self.settings.heartbeat
+            )
+        except (ConnectionResetError, ConnectionAbortedError):
+            raise web.HTTPNoContent from None  # the browser went away: nobody reads this
+        finally:
+            self._streams -= 1
+
+    async def _say(self, request: web.Request) -> web.Response:
+        body = await _json(request)
+        text, key = body.get("text"), body.get("key")
+        if not isinstance(text, str) or not text.strip():
+            return _problem(400, "text: a message that is not empty is needed")
+        if not isinstance(key, str) or not 8 <= len(key) <= MAX_KEY_CHARS:
+            return _problem(400, "key: a UUID made by the page is needed")
+        if len(text.encode("utf-8", "surrogatepass")) > self.settings.max_message_bytes:
+            limit = self.settings.max_message_bytes
+            return _problem(413, f"the message is longer than {limit} bytes (platforms.web.max_message_bytes)")
+        said = await self._door.say(CHAT, key, text)
+        return web.json_response({"id": said.inbox_id, "duplicate": said.duplicate}, status=202)
+
+    async def _stop(self, request: web.Request) -> web.Response:
+        body = await _json(request)
+        key = str(body.get("key", ""))
+        if not 8 <= len(key) <= MAX_KEY_CHARS:
+            return _problem(400, "key: a UUID made by the page is needed")
+        said = await self._door.say(CHAT, key, "/stop")
+        return web.json_response({"id": said.inbox_id}, status=202)
+
+
+def _problem(status: int, sentence: str) -> web.Response:
+    return web.json_response({"error": sentence}, status=status, headers=SECURITY_HEADERS)
+
+
+async def _json(request: web.Request) -> dict[str, Any]:
+    try:
+        body = json.loads(await request.text())
+    except (ValueError, LookupError, RecursionError):
+        raise web.HTTPBadRequest(reason="the body is not JSON") from None
+    if not isinstance(body, dict):
+        raise web.HTTPBadRequest(reason="the body is not a JSON object")
+    return body
+
+
+def _load_static() -> dict[str, tuple[bytes, str]]:
+    return {
+        path.name: (path.read_bytes(), _TYPES[path.suffix])
+        for path in STATIC.iterdir()
+        if path.suffix in _TYPES
+    }
