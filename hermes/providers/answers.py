@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from hermes.core.failures import FaultKind, Phase
-from hermes.core.transcript import ModelReply, without_lone_surrogates
+from hermes.core.transcript import ModelReply, ToolCall, without_lone_surrogates
 from hermes.providers.limits import CallClock
 from hermes.providers.sse import EventTooLong, SseEvent, SseReader
 
@@ -220,6 +222,17 @@ def checked_arguments(arguments: str, complete: bool) -> str:
     except RecursionError as error:
         raise WrongAnswer(FaultKind.BAD_JSON, "a tool call's arguments are nested too deeply") from error
     return without_lone_surrogates(arguments)
+
+
+def distinct(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+    """``calls`` with an id of its own for each that has none or another's."""
+    out: dict[str, ToolCall] = {}
+    for call in calls:
+        call_id = call.call_id
+        if not call_id or call_id in out:
+            call_id = f"call_{uuid.uuid4().hex[:24]}"
+        out[call_id] = replace(call, call_id=call_id)
+    return tuple(out.values())
 
 
 def _stops_short(text: str, error: json.JSONDecodeError) -> bool:

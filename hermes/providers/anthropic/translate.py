@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, assert_never
@@ -29,6 +28,7 @@ from hermes.providers.answers import (
     Visible,
     WrongAnswer,
     checked_arguments,
+    distinct,
     message_of,
     parsed,
     whole_number,
@@ -181,7 +181,7 @@ class AnthropicAnswer:
         self._model = model
         self._visible = Visible(on_text)
         self._stop: str | None = None
-        self._blocks: dict[object, _Block] = {}
+        self._blocks: dict[int, _Block] = {}
         self._usage: dict[str, int] = {}
 
     @property
@@ -224,10 +224,10 @@ class AnthropicAnswer:
                 return True
             case "content_block_start":
                 start = _mapping(body.get("content_block"))
-                self._blocks[body.get("index")] = _Block(str(start.get("type")), start)
+                self._blocks[whole_number(body.get("index"))] = _Block(str(start.get("type")), start)
                 return self._add_text(start.get("text"))
             case "content_block_delta":
-                return self._delta(body.get("index"), _mapping(body.get("delta")))
+                return self._delta(whole_number(body.get("index")), _mapping(body.get("delta")))
             case "message_delta":
                 self._message({**_mapping(body.get("delta")), "usage": body.get("usage")})
                 return True
@@ -245,7 +245,7 @@ class AnthropicAnswer:
             if isinstance(value, int):
                 self._usage[key] = whole_number(value)
 
-    def _delta(self, index: object, delta: Mapping[str, Any]) -> bool:
+    def _delta(self, index: int, delta: Mapping[str, Any]) -> bool:
         block = self._blocks.setdefault(index, _Block(_KINDS.get(str(delta.get("type")), "unknown"), {}))
         match delta.get("type"):
             case "text_delta":
@@ -293,7 +293,7 @@ class AnthropicAnswer:
         if finish is FinishReason.LENGTH:
             said = {"stop_reason": self._stop, "partial_text": text}
             raise WrongAnswer(FaultKind.TRUNCATED_ANSWER, "the output limit ended the answer", said)
-        calls = tuple(_call(block) for block in uses)
+        calls = distinct(_call(block) for block in uses)
         if not text.strip() and not calls and finish is not FinishReason.CONTENT_FILTER:
             message = "an answer with neither text nor tool call"
             raise WrongAnswer(FaultKind.EMPTY_ANSWER, message, {"stop_reason": self._stop})
@@ -335,7 +335,7 @@ def _call(block: _Block) -> ToolCall:
         arguments = json.dumps(given, ensure_ascii=False)
     call_id = block.start.get("id")
     return ToolCall(
-        call_id if isinstance(call_id, str) and call_id else f"toolu_{uuid.uuid4().hex[:24]}",
+        call_id if isinstance(call_id, str) else "",
         without_lone_surrogates(name),
         checked_arguments(arguments, complete=True),
     )

@@ -7,7 +7,6 @@ that are tolerated here, the servers that claim to speak it; each is named where
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -29,6 +28,7 @@ from hermes.providers.answers import (
     Visible,
     WrongAnswer,
     checked_arguments,
+    distinct,
     error_in,
     message_of,
     parsed,
@@ -261,7 +261,7 @@ class OpenAIAnswer:
                 "the output limit ended the answer",
                 {"finish_reason": self._finish, "partial_text": text},
             )
-        calls = tuple(_finished_call(call) for call in self._calls)
+        calls = distinct(_finished_call(call) for call in self._calls)
         if finish is FinishReason.STOP and calls:
             finish = FinishReason.TOOL_CALLS
         if not text.strip() and not calls and finish is not FinishReason.CONTENT_FILTER:
@@ -293,7 +293,7 @@ def _finished_call(call: _Call) -> ToolCall:
     if not call.name:
         raise WrongAnswer(FaultKind.TRUNCATED_TOOL_CALL, "a tool call without a name")
     return ToolCall(
-        call.call_id or f"call_{uuid.uuid4().hex[:24]}",
+        call.call_id,
         without_lone_surrogates(call.name),
         checked_arguments(call.arguments, complete=True),
     )
