@@ -35,7 +35,7 @@ _OUTPUT_CAP = _patterns(
 _AFFORD = _patterns(r"up to <n> tokens, but can only afford <n>")
 
 _WINDOW = _patterns(
-    r"(?:prompt|input|request|message)[^\n]{0,40}?<n>(?: tokens\)?)?,? ?(?:>|exceeds?|is longer than|is larger than|is greater than)"
+    r"(?:prompt|input|request|message)[^\n]{0,40}?<n>(?: tokens)?\)?,? ?(?:>|exceeds?|is longer than|is larger than|is greater than)"
     r"[^\n]{0,70}?<n>",
     r"<n> tokens\)?[^\n]{0,90}?(?:window|limit|context|maximum|length)[^\n]{0,40}?<n>",
     r"length <n>\)[^\n]{0,60} of <n>",
@@ -64,8 +64,8 @@ _IMAGE = _patterns(
 _IMAGE_ONLY = _patterns(
     r"(?:max allowed size|maximum)[^\n]{0,40}?: <n> pixels",
     r"maximum allowed: <n>",
-    r"exceeds?[^\n]{0,20} <n> ?mb",
 )
+_MEGABYTES = _patterns(r"(?:exceeds?|maximum|limit|size)[^\n]{0,30} <n> ?mb")
 
 
 def _int(text: str) -> int:
@@ -100,9 +100,19 @@ def stated_limit(reason: Reason, detail: str | None, signals: Signals) -> tuple[
         pair = _pair(_AFFORD, text)
         return (pair[1], pair[0]) if pair else (None, None)
     if reason is Reason.IMAGE_TOO_LARGE:
-        pair = _pair(_IMAGE, text)
-        return (pair[1], pair[0]) if pair else (_one(_IMAGE_ONLY, text), None)
+        return _image(text)
     return None, None
+
+
+def _image(text: str) -> tuple[int | None, int | None]:
+    pair = _pair(_IMAGE, text)
+    if pair is not None:
+        return pair[1], pair[0]
+    only = _one(_IMAGE_ONLY, text)
+    if only is not None:
+        return only, None
+    megabytes = _one(_MEGABYTES, text)
+    return (megabytes * 1_048_576 if megabytes else None), None
 
 
 def _overflow(detail: str | None, signals: Signals) -> tuple[int | None, int | None]:

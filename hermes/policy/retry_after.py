@@ -24,7 +24,7 @@ _UNITS = {
     "h": 3600.0, "hr": 3600.0, "hrs": 3600.0, "hour": 3600.0, "hours": 3600.0,
     "d": 86400.0, "day": 86400.0, "days": 86400.0, "w": 604800.0, "week": 604800.0, "weeks": 604800.0,
 }  # fmt: skip
-_NUMBER = r"\d{1,18}(?:\.\d{0,12})?"
+_NUMBER = r"[0-9]{1,18}(?:\.[0-9]{0,12})?"
 _UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
 _PART = rf"{_NUMBER}\s*(?:{_UNIT})(?![a-z])|{_NUMBER}(?:{_UNIT})(?=\d)"
 _PARTS = re.compile(rf"({_NUMBER})\s*({_UNIT})(?![a-z])", re.I)
@@ -33,7 +33,7 @@ _SENTENCE = re.compile(
     r"(?:(?:try|call|wait|retry|come|available|request)\w*\s+(?:again\s+|back\s+|back\s+again\s+)?(?:in|after|for)|"
     r"retry[- _]?after|resets?\s+(?:in|after)|reset\s+after|please\s+wait|wait\s+(?:at\s+least|for|about)?|"
     r"will\s+reset\s+(?:in|after))\s*:?\s*(?:another\s+|about\s+|approximately\s+|~\s*)?"
-    rf"(?P<wait>(?:{_NUMBER}\s*(?:{_UNIT})(?![a-z])[\s,]*(?:and\s+)?|{_NUMBER}(?:{_UNIT})(?=\d)){{1,5}}|{_NUMBER}(?![\w.-]))",
+    rf"(?P<wait>(?:{_NUMBER}\s*(?:{_UNIT})(?![a-z])[\s,]*(?:and\s+)?|{_NUMBER}(?:{_UNIT})(?=\d)){{1,5}}|{_NUMBER}(?![\w.-]|\s+[a-z]))",
     re.I,
 )
 _DATE_SENTENCE = re.compile(

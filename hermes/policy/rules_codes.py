@@ -23,6 +23,7 @@ def _codes(*codes: str) -> re.Pattern[str]:
 
 
 CODE_RULES: tuple[Rule, ...] = (
+    Rule("status_407", Reason.AUTH, "proxy", statuses=frozenset({407})),
     Rule("code_thinking_signature", Reason.THINKING_SIGNATURE,
          codes=_codes("invalid_encrypted_content", "thinking_signature_invalid", "invalid_thinking_signature")),
     Rule("code_region", Reason.PROVIDER_POLICY_BLOCKED, "region",

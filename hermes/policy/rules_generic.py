@@ -50,7 +50,6 @@ _FORMAT_CODES = _codes(
 GENERIC_RULES: tuple[Rule, ...] = (
     Rule("status_401", Reason.AUTH, statuses=_statuses(401)),
     Rule("status_402", Reason.BILLING, statuses=_statuses(402)),
-    Rule("status_407", Reason.AUTH, "proxy", statuses=_statuses(407)),
     Rule("status_413", Reason.PAYLOAD_TOO_LARGE, statuses=_statuses(413)),
     Rule("generic_rate_limit", Reason.RATE_LIMIT,
          codes=_codes("rate_limit_error", "rate_limit_exceeded", "rate_limited", "rate_limit_reached_error",

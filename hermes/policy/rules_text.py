@@ -58,6 +58,14 @@ def _affordable(signals: Signals, _: CallContext) -> bool:
     return "fewer max_tokens" in signals.text
 
 
+def _pixels(signals: Signals, _: CallContext) -> bool:
+    return bool(re.search(r"\b(?:pixels?|dimensions?|resolution|width|height)\b", signals.text))
+
+
+def _bytes(signals: Signals, _: CallContext) -> bool:
+    return bool(re.search(r"(?:\b|\d)(?:bytes|mb|kb|mib)\b", signals.text))
+
+
 TEXT_RULES: tuple[Rule, ...] = (
     Rule("text_certificate", Reason.TIMEOUT, "certificate", text=service.CERTIFICATE, test=_may_be_service,
          retryable=False),
@@ -87,6 +95,8 @@ TEXT_RULES: tuple[Rule, ...] = (
     Rule("text_output_cap", Reason.FORMAT_ERROR, "output_cap", text=say.OUTPUT_CAP,
          unless=say.INPUT_PLUS_OUTPUT),
     Rule("text_input_plus_output", Reason.CONTEXT_OVERFLOW, "output_cap", text=say.INPUT_PLUS_OUTPUT),
+    Rule("text_image_pixels", Reason.IMAGE_TOO_LARGE, "pixels", text=say.IMAGE, test=_pixels),
+    Rule("text_image_bytes", Reason.IMAGE_TOO_LARGE, "bytes", text=say.IMAGE, test=_bytes),
     Rule("text_image", Reason.IMAGE_TOO_LARGE, text=say.IMAGE),
     Rule("text_overflow", Reason.CONTEXT_OVERFLOW, text=say.OVERFLOW),
     Rule("text_payload", Reason.PAYLOAD_TOO_LARGE, text=say.PAYLOAD),

@@ -66,7 +66,7 @@ LOADING = any_of(
 )
 
 CAPACITY = any_of(
-    r"\b(?:is|are|was|currently|temporarily|model|engine|server|servers|service|system|provider|backend)\b[^\n]{0,40}\boverload(?:ed)?\b",
+    r"\b(?:is|are|was|be|currently|temporarily)\b[^\n]{0,40}\boverload(?:ed)?(?![-\w])", r"\b(?:model|engine|server|service|system|provider|backend)s? (?:service )?overload(?:ed)?(?![-\w])",
     r"^overloaded(?:[ .!]|$)|\b529 overloaded|^overloaded_error", r"\bat (?:full |maximum )?capacity\b(?! of \d)",
     r"(?:experiencing|under|due to|because of) (?:very |extremely |unusually )?(?:high|heavy) (?:demand|load|traffic|volume)",
     r"(?:server|service|model|system|backend|provider)s? (?:is |are )?(?:currently |temporarily |too )*busy", r"server busy",
