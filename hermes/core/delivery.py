@@ -84,8 +84,8 @@ class DeliveryFacts:
 class DeliveryVerdict:
     """What a failed platform call means.
 
-    `rule` names the rule that decided. `retry_after` in seconds, finite and not negative. `detail` beneath the
-    reason: ``not_modified``, ``migrated``, ``message_gone``, ``not_sent``, ``no_answer``, ``server`` …
+    `rule` names the rule that decided. `retry_after` in seconds, finite and not negative. `detail` beneath
+    the reason: ``not_modified``, ``migrated``, ``message_gone``, ``not_sent``, ``no_answer``, ``server`` …
     `new_chat` is the id that a migrated chat has now.
     """
 

@@ -34,9 +34,9 @@ class Link:
     """One platform's link. Times are unix seconds.
 
     `since`: up since then, or not heard since then. `next_try_at`: when the shell tries next.
-    `rebuild_client`: that try needs a fresh client. `notice` is true only in the step after which the owner is
-    to be told, once; `told` are the states they were told of since the last completed cycle; `conflict_at` is
-    the last conflict's time, which outlives it. `failures` counts failed cycles in a row, `attempts` the
+    `rebuild_client`: that try needs a fresh client. `notice` is true only in the step after which the owner
+    is to be told, once; `told` are the states they were told of since the last completed cycle; `conflict_at`
+    is the last conflict's time, which outlives it. `failures` counts failed cycles in a row, `attempts` the
     reconnections that failed since the link was lost.
     """
 

@@ -14,8 +14,8 @@ STRANGER = "stranger"
 class AccessPolicy:
     """One platform's ``allowed_users``, ``allow_all_users`` and what was paired; all ids are text.
 
-    `owners` are always allowed. `pairing`: a stranger in a private chat is offered a one-time code; without it
-    the bot tells strangers nothing.
+    `owners` are always allowed. `pairing`: a stranger in a private chat is offered a one-time code; without
+    it the bot tells strangers nothing.
     """
 
     allow_all: bool = False

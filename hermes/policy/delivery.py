@@ -30,6 +30,7 @@ from hermes.policy.delivery_signals import read_signals
 MARK_DELAY = 30.0
 """Seconds before an uncertain create is sent once more: late arrivals show themselves first (R19)."""
 MAX_RETRY_AFTER = 86_400.0
+MAX_PAUSE = 300.0
 _JITTER = 0.25
 _STATED_WAIT = re.compile(
     r"retry[ _-]?(?:in|after)\D{0,4}(\d{1,9}(?:\.\d{1,9})?)|(?:flood|slowmode)_wait_(\d{1,9})"
@@ -178,9 +179,10 @@ def _uncertain(
 
 
 def _pause(attempt: int, u: float, policy: SweepPolicy) -> float:
-    """base · 2^attempt, plus 0–25 %."""
+    """base · 2^attempt up to MAX_PAUSE, plus 0–25 %."""
     draw = min(max(u, 0.0), 1.0) if math.isfinite(u) else 1.0
-    return float(policy.base_delay * 2.0 ** min(max(attempt, 0), 16) * (1.0 + _JITTER * draw))
+    full = min(MAX_PAUSE, policy.base_delay * 2.0 ** min(max(attempt, 0), 16))
+    return float(full * (1.0 + _JITTER * draw))
 
 
 def _retry_after(facts: DeliveryFacts, text: str) -> float | None:

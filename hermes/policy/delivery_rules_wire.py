@@ -118,7 +118,7 @@ WIRE: tuple[Rule, ...] = (
             r"upstream connect error|no healthy upstream",
             r"restart(?:ing)? (?:later|in progress)",
         ),
-        exceptions=words("discordservererror telegramservererror restartingtelegram serverdisconnectederror"),
+        exceptions=words("telegramservererror restartingtelegram serverdisconnectederror"),
     ),
 )
 
@@ -127,6 +127,7 @@ _GATEWAYS = frozenset({502, 503, *range(520, 531)}) - {524}
 GENERIC: tuple[Rule, ...] = (
     Rule("discord_500", _R.UNKNOWN, "server", platform="discord", statuses=frozenset({500})),
     Rule("server", _R.NETWORK_RETRYABLE, "server", statuses=_GATEWAYS | {500}),
+    Rule("server_class", _R.NETWORK_RETRYABLE, "server", exceptions=words("discordservererror")),
     Rule("status_401", _R.PERMANENT_AUTH, statuses=frozenset({401})),
     Rule("telegram_404", _R.PERMANENT_AUTH, "token_unknown", platform="telegram", statuses=frozenset({404})),
     Rule("status_403_404", _R.PERMANENT_TARGET, statuses=frozenset({403, 404, 410})),

@@ -13,8 +13,10 @@ from hermes.policy.chunking import MIN_LIMIT, Units, chunk, is_border, size_of, 
 FAMILY = "👨‍👩‍👧‍👦"
 FLAG = "🇩🇪"
 PIECES = [
-    "word ", "Sentence one. ", "\n", "\n\n", "- item\n", "    indented\n", "a" * 30, FAMILY, FLAG + FLAG, "é", "한국어 ", "漢字。",
-    "👍🏽", "```python\n", "```\n", "\n```\n", "~~~\n", "x = 1\n", "`code` ", "\ud83d\ude00", "\r\n", "e\u0301\u0302", " ", "````\n",
+    "word ", "Sentence one. ", "\n", "\n\n", "- item\n", "    indented\n", "a" * 30, FAMILY,
+    FLAG + FLAG, "é", "한국어 ", "漢字。",
+    "👍🏽", "```python\n", "```\n", "\n```\n", "~~~\n", "x = 1\n", "`code` ",
+    "\ud83d\ude00", "\r\n", "e\u0301\u0302", " ", "````\n",
 ]  # fmt: skip
 DOCUMENTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=20), max_size=60).map("".join)
 FENCE_LINE = re.compile(r" {0,3}(`{3,}|~{3,})[^\n]*")

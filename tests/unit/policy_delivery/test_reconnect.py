@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,7 +31,7 @@ def run(events: list[LinkEvent], u: float = 0.0, gap: float = 0.0) -> list[Link]
 
 def delays(links: list[Link]) -> list[float]:
     times = [0.0, *(link.next_try_at for link in links)]
-    return [b - a for a, b in zip(times, times[1:], strict=False)]
+    return [b - a for a, b in pairwise(times)]
 
 
 def test_the_stairs_are_same_link_then_lost_then_parked_for_ever() -> None:
