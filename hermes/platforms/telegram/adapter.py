@@ -10,28 +10,32 @@ acknowledged before ``confirm``. Nothing here retries: each failure is told once
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp.abc import AbstractResolver
 
-from hermes.core.delivery import MARK_PREFIX, Operation
-from hermes.core.errors import PlatformFailure, Poison
+from hermes.core.delivery import Operation
+from hermes.core.errors import PlatformFailure
 from hermes.core.events import Address, AttachmentRef, Batch, Event
 from hermes.core.ports import Outgoing, Receipt
 from hermes.core.records import OutgoingPart
+from hermes.platforms.telegram.calls import request_of, thread_of, with_buttons
 from hermes.platforms.telegram.envelope import PLATFORM, SERVED, Envelopes
 from hermes.platforms.telegram.failures import FailureReader
 from hermes.platforms.telegram.normalise import normalise
-from hermes.platforms.telegram.render import render, units
+from hermes.platforms.telegram.render import render
 from hermes.platforms.telegram.transport import AiohttpRequest, ApiBot, close_within
 
 API_ADDRESS = "https://api.telegram.org"
 POLL_MARGIN = 15.0  # seconds after the poll's own time-out at which it counts as stalled
-SEND_LIMIT = 45.0  # seconds; above the sum of the transport's limits, so that those speak first
+POOL_TIMEOUT = 5.0
+SEND_MARGIN = 5.0  # seconds above the sum of the transport's limits, so that those speak first
 TYPING_LIMIT = 5.0
+ANSWER_LIMIT = 2.0  # seconds for telling a pressed button that it was heard
+ANSWERS = 20  # presses told so before one poll; the rest stop blinking by themselves
 CLOSE_LIMIT = 5.0
 OFFSET_LIFETIME = 5 * 86400.0
 """After a week without an update Telegram numbers anew, perhaps lower: an old offset would then discard."""
@@ -61,6 +65,7 @@ class TelegramPlatform:
         read_timeout: float = 20.0,
         poll_margin: float = POLL_MARGIN,
         resolver: AbstractResolver | None = None,
+        proxy: str | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._token = token
@@ -70,7 +75,9 @@ class TelegramPlatform:
         self._connections = connections
         self._connect_timeout = connect_timeout
         self._read_timeout = read_timeout
+        self._send_limit = POOL_TIMEOUT + connect_timeout + read_timeout + SEND_MARGIN
         self._resolver = resolver
+        self._proxy = proxy
         self._wall = wall
         head = token.partition(":")[0]
         self._envelopes = Envelopes(head if head.isdigit() else "")
@@ -78,6 +85,7 @@ class TelegramPlatform:
         self._offset: int | None = None
         self._offset_at = 0.0
         self._quick_polls = 0
+        self._pressed: list[str] = []
         self._requests: tuple[AiohttpRequest, AiohttpRequest] | None = None
         self._bot = self._new_bot()
 
@@ -91,8 +99,10 @@ class TelegramPlatform:
             return AiohttpRequest(
                 connections=connections,
                 connect_timeout=self._connect_timeout,
+                pool_timeout=POOL_TIMEOUT,
                 read_timeout=self._read_timeout,
                 resolver=self._resolver,
+                proxy=self._proxy,
             )
 
         polls, sends = pool(2), pool(self._connections)
@@ -109,7 +119,7 @@ class TelegramPlatform:
         """getMe proves the token. Raises PlatformFailure."""
         for request in self._requests or ():
             await request.initialize()
-        me = await self._call("getMe", {}, limit=SEND_LIMIT)
+        me = await self._call("getMe", {}, limit=self._send_limit)
         if not isinstance(me, dict) or not isinstance(me.get("id"), int):
             raise PlatformFailure(self.failures.garbage("getMe"))
         self._envelopes.account = str(me["id"])
@@ -119,20 +129,22 @@ class TelegramPlatform:
         """One long poll; updates not yet confirmed come again. Raises PlatformFailure."""
         if self._quick_polls >= QUICK_POLLS:
             await asyncio.sleep(QUICK_POLL_PAUSE)  # a server that does not hold the poll must not spin us
+        await self._answer_buttons()
         begun = time.monotonic()
         try:
             answer = await self._poll()
         except PlatformFailure as failure:
             if not self.failures.is_webhook_conflict(failure.facts):
                 raise
-            await self._call("deleteWebhook", {"drop_pending_updates": False}, limit=SEND_LIMIT)
+            await self._call("deleteWebhook", {"drop_pending_updates": False}, limit=self._send_limit)
             answer = await self._poll()
         if not isinstance(answer, list):
             raise PlatformFailure(self.failures.garbage("getUpdates"))
         quick = not answer and self._poll_timeout > 0 and time.monotonic() - begun < QUICK_POLL
         self._quick_polls = self._quick_polls + 1 if quick else 0
         now = self._wall()
-        return Batch(tuple(self._envelopes.of(update, now) for update in answer), _next_offset(answer))
+        token = Token(_next_offset(answer), _presses(answer))
+        return Batch(tuple(self._envelopes.of(update, now) for update in answer), token)
 
     async def _poll(self) -> Any:
         data: dict[str, Any] = {"timeout": int(self._poll_timeout), "allowed_updates": list(SERVED)}
@@ -143,9 +155,21 @@ class TelegramPlatform:
 
     def confirm(self, batch: Batch) -> None:
         """The next poll tells Telegram that we have this batch."""
-        if isinstance(batch.token, int):
-            self._offset = batch.token
+        if not isinstance(batch.token, Token):
+            return
+        self._pressed = [*self._pressed, *batch.token.presses][:ANSWERS]
+        if batch.token.next_offset is not None:
+            self._offset = batch.token.next_offset
             self._offset_at = time.monotonic()
+
+    async def _answer_buttons(self) -> None:
+        """Ends the waiting sign on pressed buttons whose update is on disk; best effort."""
+        pressed, self._pressed = self._pressed, []
+        for query in pressed:
+            try:
+                await self._call("answerCallbackQuery", {"callback_query_id": query}, limit=ANSWER_LIMIT)
+            except PlatformFailure:
+                return  # an old query cannot be answered, and a dead link shows itself in the poll
 
     def normalise(self, raw: str) -> Event:
         """See ``normalise.normalise``. Raises Poison."""
@@ -155,10 +179,16 @@ class TelegramPlatform:
         """See ``render.render``. Raises Poison."""
         return render(text)
 
+    def with_buttons(
+        self, parts: tuple[OutgoingPart, ...], options: Sequence[tuple[str, str]]
+    ) -> tuple[OutgoingPart, ...]:
+        """See ``calls.with_buttons``. Raises Poison."""
+        return with_buttons(parts, options)
+
     async def send(self, outgoing: Outgoing) -> Receipt:
         """One create, edit or delete. Raises PlatformFailure."""
         method, data = request_of(outgoing)
-        answer = await self._call(method, data, limit=SEND_LIMIT)
+        answer = await self._call(method, data, limit=self._send_limit)
         if outgoing.operation is not Operation.CREATE:
             return Receipt(outgoing.message_ref or "")
         message_id = answer.get("message_id") if isinstance(answer, dict) else None
@@ -168,12 +198,12 @@ class TelegramPlatform:
 
     async def typing(self, address: Address) -> None:
         """Shown for five seconds or until the next message. Raises PlatformFailure."""
-        data = {"chat_id": address.chat_id, "action": "typing", **_thread(address)}
+        data = {"chat_id": address.chat_id, "action": "typing", **thread_of(address)}
         await self._call("sendChatAction", data, limit=TYPING_LIMIT)
 
     async def download(self, attachment: AttachmentRef, limit: int) -> bytes:
         """An inbound file of at most ``limit`` bytes (Telegram gives bots 20 MB). Raises PlatformFailure."""
-        described = await self._call("getFile", {"file_id": attachment.ref}, limit=SEND_LIMIT)
+        described = await self._call("getFile", {"file_id": attachment.ref}, limit=self._send_limit)
         path = described.get("file_path") if isinstance(described, dict) else None
         size = described.get("file_size") if isinstance(described, dict) else None
         if not isinstance(path, str):
@@ -183,7 +213,7 @@ class TelegramPlatform:
                 self.failures.refused("getFile", f"the file has {size} bytes, over {limit}")
             )
         fetched = self._bot.request.retrieve(f"{self._address}/file/bot{self._token}/{path}")
-        content = await self.failures.guard("download", fetched, SEND_LIMIT)
+        content = await self.failures.guard("download", fetched, self._send_limit)
         if len(content) > limit:
             raise PlatformFailure(self.failures.refused("download", f"the file is over {limit} bytes"))
         return content
@@ -205,56 +235,22 @@ class TelegramPlatform:
         return await self.failures.guard(method, self._bot.call(method, data, read_timeout), limit)
 
 
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What ``confirm`` needs of a batch: the offset that confirms it, and the buttons pressed in it."""
+
+    next_offset: int | None
+    presses: tuple[str, ...] = ()
+
+
+def _presses(updates: list[Any]) -> tuple[str, ...]:
+    queries = [u.get("callback_query") for u in updates if isinstance(u, dict)]
+    names = [q.get("id") for q in queries if isinstance(q, dict)]
+    return tuple(name for name in names if isinstance(name, str))
+
+
 def _next_offset(updates: list[Any]) -> int | None:
     """One more than the newest number; None when no update has one."""
     numbers = [u.get("update_id") for u in updates if isinstance(u, dict)]
     known = [n for n in numbers if isinstance(n, int) and not isinstance(n, bool)]
     return max(known) + 1 if known else None
-
-
-def request_of(outgoing: Outgoing) -> tuple[str, dict[str, Any]]:
-    """The API method and its parameters. Raises Poison for a payload that is not ours."""
-    address = outgoing.address
-    data: dict[str, Any] = {"chat_id": address.chat_id}
-    if outgoing.operation is not Operation.CREATE:
-        data["message_id"] = _message_id(outgoing.message_ref)
-    if outgoing.operation is Operation.DELETE:
-        return "deleteMessage", data
-    data |= _content(outgoing)
-    data["link_preview_options"] = {"is_disabled": True}
-    if outgoing.operation is Operation.EDIT:
-        return "editMessageText", data
-    data |= _thread(address)
-    if address.reply_to is not None:
-        data["reply_parameters"] = {
-            "message_id": _message_id(address.reply_to),
-            "allow_sending_without_reply": True,
-        }
-    return "sendMessage", data
-
-
-def _content(outgoing: Outgoing) -> dict[str, Any]:
-    try:
-        payload = json.loads(outgoing.payload)
-        text, entities = str(payload["text"]), payload.get("entities")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Poison(f"not a payload of this platform: {type(error).__name__}") from None
-    if outgoing.plain:
-        text, entities = str(payload.get("plain") or text), None
-    if outgoing.marked:
-        shift = units(MARK_PREFIX)
-        text = MARK_PREFIX + text
-        entities = [{**e, "offset": e["offset"] + shift} for e in entities or ()] or None
-    return {"text": text, "entities": entities} if entities else {"text": text}
-
-
-def _thread(address: Address) -> dict[str, Any]:
-    return {} if address.thread_id is None else {"message_thread_id": address.thread_id}
-
-
-def _message_id(ref: str | None) -> int:
-    """The message's number within its chat; references carry the chat before a colon."""
-    try:
-        return int((ref or "").rpartition(":")[2])
-    except ValueError:
-        raise Poison(f"not a message of this platform: {ref!r}") from None

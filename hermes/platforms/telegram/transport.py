@@ -67,10 +67,10 @@ class AiohttpRequest(BaseRequest):
     """One keep-alive pool. Time-outs in seconds; ``connections`` bounds the pool.
 
     ``resolver`` looks names up; without one aiohttp's own is used, which occupies the loop's default
-    executor. ``ssl_context`` replaces the default trust settings.
+    executor. ``proxy`` is the URL of an HTTP proxy. ``ssl_context`` replaces the default trust settings.
     """
 
-    __slots__ = ("_connections", "_resolver", "_session", "_ssl", "_timeouts", "_urls")
+    __slots__ = ("_connections", "_proxy", "_resolver", "_session", "_ssl", "_timeouts", "_urls")
 
     def __init__(
         self,
@@ -80,10 +80,12 @@ class AiohttpRequest(BaseRequest):
         pool_timeout: float = 5.0,
         read_timeout: float = 20.0,
         resolver: AbstractResolver | None = None,
+        proxy: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self._connections = connections
         self._resolver = resolver
+        self._proxy = proxy
         self._ssl: ssl.SSLContext | bool = ssl_context if ssl_context is not None else True
         self._timeouts = aiohttp.ClientTimeout(
             total=None,
@@ -111,6 +113,7 @@ class AiohttpRequest(BaseRequest):
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
+                proxy=self._proxy,
                 timeout=self._timeouts,
                 skip_auto_headers=_SKIPPED_HEADERS,
             )
@@ -273,6 +276,8 @@ def _without_url(error: Exception) -> TelegramError:
             return NotSent("tls", f"{name}: the TLS handshake failed")
         case aiohttp.ClientConnectorError():
             return NotSent("refused", f"{name}: {_os_text(error.os_error)}")
+        case aiohttp.ClientHttpProxyError():
+            return NotSent("proxy", f"{name}: the proxy refused with status {error.status}")
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
             return NotSent("address", f"{name}: the API address is not a URL")
         case TimeoutError():

@@ -15,9 +15,11 @@ from telegram.request._requestparameter import RequestParameter
 
 from hermes.core.delivery import MARK_PREFIX, DeliveryFacts, DeliveryReason, Operation, SendMarked, Sent
 from hermes.core.errors import PlatformFailure, Poison
-from hermes.core.events import Address
+from hermes.core.events import Address, ButtonEvent
 from hermes.core.ports import Outgoing
+from hermes.core.records import OutgoingPart
 from hermes.platforms.telegram.adapter import TelegramPlatform
+from hermes.platforms.telegram.calls import with_buttons
 from hermes.platforms.telegram.transport import AiohttpRequest, ApiBot, NotSent
 from hermes.policy.delivery import classify_delivery, decide
 from hermes.simulators.faults import ApiError, Drip, Reply, Reset, Stall, flood, garbage_json, html_page
@@ -119,6 +121,41 @@ async def test_an_edit_changes_the_message_and_an_unchanged_one_is_told(
     assert classify_delivery(facts).detail == "not_modified"
     await adapter.send(Outgoing(TO, Operation.DELETE, "", "n", message_ref=receipt.message_ref))
     assert sim.texts(7) == []
+
+
+async def test_a_pressed_button_comes_back_as_its_data_and_stops_waiting(
+    sim: TelegramSimulator, adapter: TelegramPlatform
+) -> None:
+    parts = adapter.with_buttons(adapter.render("Run `ls`?"), [("Yes", "q1:yes"), ("No", "q1:no")])
+    receipt = await adapter.send(Outgoing(TO, Operation.CREATE, parts[0].payload, "n"))
+    (seen,) = sim.chat(7)
+    assert seen.markup is not None
+    assert [[b["text"] for b in row] for row in seen.markup["inline_keyboard"]] == [["Yes"], ["No"]]
+    query = sim.press(7, int(receipt.message_ref), "q1:yes")
+    batch = await adapter.receive()
+    event = adapter.normalise(batch.updates[0].raw)
+    assert isinstance(event, ButtonEvent)
+    assert (event.data, event.identity.user_id) == ("q1:yes", "7")
+    assert sim.called("answerCallbackQuery") == []
+    adapter.confirm(batch)
+    await adapter.receive()
+    assert [call.params["callback_query_id"] for call in sim.called("answerCallbackQuery")] == [query]
+
+
+async def test_a_button_that_is_too_old_to_be_answered_does_not_stop_the_poll(
+    sim: TelegramSimulator, adapter: TelegramPlatform
+) -> None:
+    sim.press(7, 1, "old")
+    adapter.confirm(await adapter.receive())
+    too_old = "Bad Request: query is too old and response timeout expired or query ID is invalid"
+    sim.faults.add(ApiError(400, too_old), endpoint="answerCallbackQuery")
+    sim.say(7, "hello")
+    assert len((await adapter.receive()).updates) == 1
+
+
+def test_a_buttons_data_is_bounded() -> None:
+    with pytest.raises(Poison):
+        with_buttons((OutgoingPart('{"text": "x"}'),), [("Yes", "x" * 65)])
 
 
 async def test_typing_is_shown_in_the_chat_and_its_thread(

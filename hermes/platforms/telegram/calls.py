@@ -1,0 +1,89 @@
+"""From an outbox row to a call of the Bot API: method and parameters, nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from hermes.core.delivery import MARK_PREFIX, Operation
+from hermes.core.errors import Poison
+from hermes.core.events import Address
+from hermes.core.ports import Outgoing
+from hermes.core.records import OutgoingPart
+from hermes.platforms.telegram.render import units
+
+BUTTON_DATA_BYTES = 64  # the Bot API's bound
+BUTTON_LABEL = 64
+
+
+def request_of(outgoing: Outgoing) -> tuple[str, dict[str, Any]]:
+    """The API method and its parameters. Raises Poison for a payload that is not ours."""
+    address = outgoing.address
+    data: dict[str, Any] = {"chat_id": address.chat_id}
+    if outgoing.operation is not Operation.CREATE:
+        data["message_id"] = _message_id(outgoing.message_ref)
+    if outgoing.operation is Operation.DELETE:
+        return "deleteMessage", data
+    data |= _content(outgoing)
+    data["link_preview_options"] = {"is_disabled": True}
+    if outgoing.operation is Operation.EDIT:
+        return "editMessageText", data
+    data |= thread_of(address)
+    if address.reply_to is not None:
+        data["reply_parameters"] = {
+            "message_id": _message_id(address.reply_to),
+            "allow_sending_without_reply": True,
+        }
+    return "sendMessage", data
+
+
+def _content(outgoing: Outgoing) -> dict[str, Any]:
+    try:
+        payload = json.loads(outgoing.payload)
+        text, entities, buttons = str(payload["text"]), payload.get("entities"), payload.get("buttons")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Poison(f"not a payload of this platform: {type(error).__name__}") from None
+    if outgoing.plain:
+        text, entities = str(payload.get("plain") or text), None
+    if outgoing.marked:
+        shift = units(MARK_PREFIX)
+        text = MARK_PREFIX + text
+        entities = [{**e, "offset": e["offset"] + shift} for e in entities or ()]
+    content: dict[str, Any] = {"text": text}
+    if entities:
+        content["entities"] = entities
+    if buttons:
+        content["reply_markup"] = {"inline_keyboard": buttons}
+    return content
+
+
+def thread_of(address: Address) -> dict[str, Any]:
+    """The topic that a message, or the sign of typing, belongs to."""
+    return {} if address.thread_id is None else {"message_thread_id": address.thread_id}
+
+
+def with_buttons(
+    parts: tuple[OutgoingPart, ...], options: Sequence[tuple[str, str]]
+) -> tuple[OutgoingPart, ...]:
+    """``parts`` with a button for each (label, data) under the last one, each on a line of its own.
+
+    A press arrives as a ButtonEvent with that data. Raises Poison for data of more than 64 bytes.
+    """
+    rows: list[list[dict[str, str]]] = []
+    for label, data in options:
+        if not 1 <= len(data.encode("utf-8", "replace")) <= BUTTON_DATA_BYTES:
+            raise Poison(f"a button's data has 1 to {BUTTON_DATA_BYTES} bytes")
+        rows.append([{"text": label[:BUTTON_LABEL] or data, "callback_data": data}])
+    if not parts or not rows:
+        return parts
+    last = json.dumps(json.loads(parts[-1].payload) | {"buttons": rows}, ensure_ascii=False)
+    return (*parts[:-1], OutgoingPart(last))
+
+
+def _message_id(ref: str | None) -> int:
+    """The message's number within its chat; references carry the chat before a colon."""
+    try:
+        return int((ref or "").rpartition(":")[2])
+    except ValueError:
+        raise Poison(f"not a message of this platform: {ref!r}") from None
