@@ -90,6 +90,6 @@ class SafeWriter:
 def install() -> None:
     """Wraps sys.stdout and sys.stderr, each once; absent ones (no console) as well."""
     if not isinstance(sys.stdout, SafeWriter):
-        sys.stdout = SafeWriter(sys.stdout)  # type: ignore[assignment]
+        sys.stdout = SafeWriter(sys.stdout)
     if not isinstance(sys.stderr, SafeWriter):
-        sys.stderr = SafeWriter(sys.stderr)  # type: ignore[assignment]
+        sys.stderr = SafeWriter(sys.stderr)
