@@ -210,15 +210,16 @@ def _border(text: str, at: int, end: int, *, in_code: bool) -> int:
 def _grapheme_border(text: str, at: int, end: int) -> int:
     """The last border between graphemes in (at, end]; `end` where there is none near."""
     for index in range(end, max(at, end - _LOOK_BACK), -1):
-        if is_border(text, index):
+        if is_border(text, index, at):
             return index
     return end
 
 
-def is_border(text: str, index: int) -> bool:
+def is_border(text: str, index: int, start: int = 0) -> bool:
     """Whether a reader sees two characters at `index`: no combining mark, ZWJ sequence, flag or pair is cut.
 
     After UAX #29 (GB3, GB6–GB9a, GB11–GB13), simplified: nothing is ever cut on either side of a joiner.
+    `start` is a border already known: nothing before it is looked at.
     """
     if index <= 0 or index >= len(text):
         return True
@@ -231,7 +232,7 @@ def is_border(text: str, index: int) -> bool:
         return False
     if _is_flag_letter(before) and _is_flag_letter(after):
         run = 0
-        while run < index and _is_flag_letter(text[index - 1 - run]):
+        while run < index - start and _is_flag_letter(text[index - 1 - run]):
             run += 1
         return run % 2 == 0
     return not _is_syllable(before, after)

@@ -60,7 +60,7 @@ WIRE: tuple[Rule, ...] = (
         "send_cut",
         _R.TIMEOUT_AMBIGUOUS,
         "cut",
-        text=re.compile(rf"{_SENDS}.*{_RESET}|{_RESET}.*{_SENDS}", re.DOTALL),
+        text=re.compile(rf"\A(?=.*{_SENDS})(?=.*{_RESET})", re.DOTALL),
     ),
     Rule(
         "timeout",
