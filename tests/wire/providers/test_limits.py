@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
+import ipaddress
 import socket
+import ssl
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from hermes.core.errors import ProviderFailure
 from hermes.core.failures import FailureFacts, FaultKind, Phase
@@ -133,6 +141,36 @@ async def test_a_name_that_nobody_knows(dialect: Dialect) -> None:
 async def test_a_look_up_that_hangs_is_a_connect_time_out(dialect: Dialect) -> None:
     facts = await failure_of(unreachable(dialect, hangs=True, connect_timeout=0.1))
     assert (facts.kind, facts.phase) == (FaultKind.CONNECT_TIMEOUT, Phase.CONNECT)
+
+
+def _self_signed(folder: Path) -> ssl.SSLContext:
+    """A server's context with a certificate that nobody vouches for."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(address, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    (folder / "server.pem").write_bytes(pem + certificate.public_bytes(serialization.Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "server.pem")
+    return context
+
+
+async def test_a_certificate_that_nobody_vouches_for(dialect: Dialect, tmp_path: Path) -> None:
+    tls = _self_signed(tmp_path)
+    async with await asyncio.start_server(_greets, "127.0.0.1", 0, ssl=tls) as server:
+        port = server.sockets[0].getsockname()[1]
+        facts = await failure_of(dialect.provider(f"https://127.0.0.1:{port}"))
+    assert (facts.kind, facts.phase) == (FaultKind.CERTIFICATE, Phase.CONNECT)
+    assert "self-signed" in facts.message
 
 
 async def _greets(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
