@@ -19,7 +19,8 @@ RULES: tuple[Rule, ...] = (*TRANSPORT_RULES, *CODE_RULES, *TEXT_RULES, *GENERIC_
 
 
 def classify(facts: FailureFacts, context: CallContext) -> Verdict:
-    """What this failure means: the first rule of `RULES` that matches. Never raises, whatever `facts` holds."""
+    """What this failure means: the first rule of `RULES` that matches. Never raises, whatever `facts`
+    holds."""
     signals = read_signals(facts)
     rule = next((rule for rule in RULES if rule.matches(signals, context)), RULES[-1])
     waits = parse_waits(signals.headers, facts.body, signals.text, now=context.now)
@@ -39,12 +40,18 @@ def classify(facts: FailureFacts, context: CallContext) -> Verdict:
 def facts_from_record(record: Mapping[str, object]) -> tuple[FailureFacts, CallContext]:
     """One line of `hermes explain error --jsonl` (CONTRACT) as facts and context. Never raises.
 
-    Read keys: provider, model, status, exception (a name or a list: the class and its explicit causes), headers,
-    body, context (prompt_tokens, context_window, max_output, now). Others are ignored.
+    Read keys: provider, model, status, exception (a name or a list: the class and its explicit causes),
+    headers, body, context (prompt_tokens, context_window, max_output, now). Others are ignored.
     """
     status = parse_status(record.get("status"))
     named = record.get("exception")
-    names = [str(n)[:300] for n in named if n] if isinstance(named, list | tuple) else [str(named)[:300]] if named else []
+    names = (
+        [str(n)[:300] for n in named if n]
+        if isinstance(named, list | tuple)
+        else [str(named)[:300]]
+        if named
+        else []
+    )
     body = record.get("body")
     context = record.get("context")
     given = context if isinstance(context, Mapping) else {}
@@ -64,7 +71,9 @@ def facts_from_record(record: Mapping[str, object]) -> tuple[FailureFacts, CallC
         prompt_tokens=_count(given.get("prompt_tokens")),
         context_window=_count(given.get("context_window")),
         max_output=_count(given.get("max_output")),
-        now=float(now) if isinstance(now, int | float) and not isinstance(now, bool) and abs(now) < 1e12 else None,
+        now=float(now)
+        if isinstance(now, int | float) and not isinstance(now, bool) and abs(now) < 1e12
+        else None,
     )
 
 

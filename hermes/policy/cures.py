@@ -56,7 +56,8 @@ CURES: Mapping[tuple[Reason, str | None], tuple[Repair, ...]] = MappingProxyType
     (Reason.LLAMA_CPP_GRAMMAR_PATTERN, None): (Repair.STRIP_GRAMMAR_PATTERNS,),
     (Reason.UNKNOWN, "truncated_tool_call"): (Repair.RAISE_MAX_TOKENS,),
 })  # fmt: skip
-"""Repairs in the order in which they are tried, cheapest first. A detail without a row has its reason's row."""
+"""Repairs in the order in which they are tried, cheapest first. A detail without a row has its reason's
+row."""
 
 SMALL_LIMITS: Mapping[tuple[Reason, str | None], int] = MappingProxyType({
     (Reason.UNKNOWN, None): 1,

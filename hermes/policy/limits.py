@@ -16,17 +16,20 @@ def _patterns(*patterns: str) -> tuple[re.Pattern[str], ...]:
 
 _INPUT_OUTPUT = _patterns(
     r"exceed context limit: ?(?P<input>\d+) \+ (?P<output>\d+) > (?P<window>\d+)",
-    r"maximum context length is (?P<window>\d+) tokens[^\n]{0,100}?\(?(?P<input>\d+) (?:in the messages|of text input"
+    r"maximum context length is (?P<window>\d+) tokens[^\n]{0,100}?\(?(?P<input>\d+) (?:in the messages"
+    r"|of text input"
     r"|in your prompt|from the input messages|of input|in the prompt)[^\n]{0,60}?(?P<output>\d+) (?:in the"
     r"|for the|of tool)",
-    r"too large: ?(?P<output>\d+)\.[^\n]{0,80}maximum context length is (?P<window>\d+) tokens and your request has "
+    r"too large: ?(?P<output>\d+)\.[^\n]{0,80}maximum context length is (?P<window>\d+) tokens and your "
+    r"request has "
     r"(?P<input>\d+) input tokens",
 )
 
 _OUTPUT_CAP = _patterns(
     r"tokens: ?<n> ?> ?<n>",
     r"too large: ?<n>\. this model supports at most <n>",
-    r"(?:must be|should be|less than or equal to|at most|<=|cannot exceed|cannot be (?:greater|larger|more) than"
+    r"(?:must be|should be|less than or equal to|at most|<=|cannot exceed|cannot be (?:greater|larger"
+    r"|more) than"
     r"|exceeds the model limit of|maximum(?: value)?(?: is| of)?)\D{0,40}<n>\b(?! *(?:,|\.\.|and|to) *\d)",
     r"\[\d+, ?<n>\]",
     r"between \d+ and <n>",
@@ -35,7 +38,8 @@ _OUTPUT_CAP = _patterns(
 _AFFORD = _patterns(r"up to <n> tokens, but can only afford <n>")
 
 _WINDOW = _patterns(
-    r"(?:prompt|input|request|message)[^\n]{0,40}?<n>(?: tokens)?\)?,? ?(?:>|exceeds?|is longer than|is larger than|is greater than)"
+    r"(?:prompt|input|request|message)[^\n]{0,40}?<n>(?: tokens)?\)?,? ?(?:>|exceeds?|is longer than|is "
+    r"larger than|is greater than)"
     r"[^\n]{0,70}?<n>",
     r"<n> tokens\)?[^\n]{0,90}?(?:window|limit|context|maximum|length)[^\n]{0,40}?<n>",
     r"length <n>\)[^\n]{0,60} of <n>",

@@ -1,8 +1,8 @@
 """What to do after a failed call: one pure state machine, one budget, one table of cures (DESIGN §5).
 
-For ANY sequence of failures the planner gives up within `bound(policy)` calls: each failed call leads to exactly
-one of a wait (at most `retries` a target), a transport rebuild (one a target), a repair (within its limit, over all
-targets), a switch (to a target not tried before) or an end.
+For ANY sequence of failures the planner gives up within `bound(policy)` calls: each failed call leads to
+exactly one of a wait (at most `retries` a target), a transport rebuild (one a target), a repair (within its
+limit, over all targets), a switch (to a target not tried before) or an end.
 """
 
 from __future__ import annotations
@@ -17,9 +17,22 @@ from hermes.policy.backoff import backoff
 from hermes.policy.cures import DEFAULT_LIMITS, NEEDS_IMAGES, Repair, cures, small_limit
 
 __all__ = [
-    "Apply", "GiveUp", "Park", "Plan", "RecoveryPolicy", "RecoveryState", "RecoveryTarget", "Repair", "SwitchTarget",
-    "Wait", "bound", "first_action", "initial", "plan", "skip",
-]  # fmt: skip
+    "Apply",
+    "GiveUp",
+    "Park",
+    "Plan",
+    "RecoveryPolicy",
+    "RecoveryState",
+    "RecoveryTarget",
+    "Repair",
+    "SwitchTarget",
+    "Wait",
+    "bound",
+    "first_action",
+    "initial",
+    "plan",
+    "skip",
+]
 
 PROVIDER_WIDE = frozenset({Reason.OVERLOADED, Reason.SERVER_ERROR, Reason.TIMEOUT, Reason.RATE_LIMIT})
 """Failures that may be an outage of the provider: with no other target the turn is parked (R13)."""
@@ -41,10 +54,10 @@ class RecoveryTarget:
 class RecoveryPolicy:
     """Bounds of one call's recovery; printed by `hermes explain policy`. Times in seconds.
 
-    `retries` are those after the first attempt, per target. A stated wait above `retry_after_cap` is not sat out:
-    another target, else the park, else a sentence. `repair_limits` override `DEFAULT_LIMITS`. `available` are the
-    repairs that the caller can carry out; others are skipped. With `prefer_bigger_window` an overflow goes to a
-    target with a larger known window before it is compacted.
+    `retries` are those after the first attempt, per target. A stated wait above `retry_after_cap` is not sat
+    out: another target, else the park, else a sentence. `repair_limits` override `DEFAULT_LIMITS`.
+    `available` are the repairs that the caller can carry out; others are skipped. With
+    `prefer_bigger_window` an overflow goes to a target with a larger known window before it is compacted.
     """
 
     targets: tuple[RecoveryTarget, ...]
@@ -109,7 +122,8 @@ class SwitchTarget:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Suspend the turn: the outage is the provider's. `until` (planner's clock) or None = its circuit closes."""
+    """Suspend the turn: the outage is the provider's. `until` (planner's clock) or None = its circuit
+    closes."""
 
     until: float | None
     verdict: Verdict
@@ -126,13 +140,24 @@ class GiveUp:
 Plan: TypeAlias = Wait | Apply | SwitchTarget | Park | GiveUp
 
 
-def initial(policy: RecoveryPolicy, deadline: float, *, prompt_tokens: int | None = None, target: int = 0,
-            has_images: bool = False) -> RecoveryState:
+def initial(
+    policy: RecoveryPolicy,
+    deadline: float,
+    *,
+    prompt_tokens: int | None = None,
+    target: int = 0,
+    has_images: bool = False,
+) -> RecoveryState:
     """The state before the first attempt. `deadline` is absolute on the clock that `plan` gets as `now`."""
     if not 0 <= target < len(policy.targets):
         raise ValueError(f"target {target} is not one of the {len(policy.targets)} targets of the policy")
-    return RecoveryState(deadline=deadline, target=target, tried=frozenset({target}),
-                         prompt_tokens=prompt_tokens, has_images=has_images)
+    return RecoveryState(
+        deadline=deadline,
+        target=target,
+        tried=frozenset({target}),
+        prompt_tokens=prompt_tokens,
+        has_images=has_images,
+    )
 
 
 def bound(policy: RecoveryPolicy) -> int:
@@ -141,13 +166,14 @@ def bound(policy: RecoveryPolicy) -> int:
     return len(policy.targets) * (max(0, policy.retries) + 2) + repairs
 
 
-def plan(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, *, now: float,
-         u: float) -> tuple[RecoveryState, Plan]:
+def plan(
+    policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, *, now: float, u: float
+) -> tuple[RecoveryState, Plan]:
     """Decide what follows a failed attempt. `now`: seconds on the deadline's clock, `u` in [0, 1).
 
-    The first `u` of a call is kept for all its retries: a client that drew early stays early, so the send times of
-    many clients that failed together are spread evenly over the whole range (independent draws pile up in its
-    middle).
+    The first `u` of a call is kept for all its retries: a client that drew early stays early, so the send
+    times of many clients that failed together are spread evenly over the whole range (independent draws pile
+    up in its middle).
     """
     state = replace(state, failures=state.failures + 1, spread=u if state.spread is None else state.spread)
     if now >= state.deadline:
@@ -159,12 +185,13 @@ def plan(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, *, now:
     return state, _end(policy, state, verdict, now)
 
 
-def skip(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, *, now: float,
-         u: float) -> tuple[RecoveryState, Plan]:
+def skip(
+    policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, *, now: float, u: float
+) -> tuple[RecoveryState, Plan]:
     """The same for a target that the governor refused: no call was made, none is counted.
 
-    Another target that fits is taken at once; else the guard's wait (`verdict.retry_after`, at least 1 s) is sat
-    out if it is within `retry_after_cap` and the deadline; else park or give up.
+    Another target that fits is taken at once; else the guard's wait (`verdict.retry_after`, at least 1 s) is
+    sat out if it is within `retry_after_cap` and the deadline; else park or give up.
     """
     if now >= state.deadline:
         return state, GiveUp(DEADLINE_KEY, verdict)
@@ -218,8 +245,9 @@ def _wait(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now: f
     if seconds is None or now + seconds >= state.deadline:
         return None
     key = (verdict.reason, verdict.detail)
-    after = replace(state, retries_used=state.retries_used + 1,
-                    small={**state.small, key: state.small.get(key, 0) + 1})
+    after = replace(
+        state, retries_used=state.retries_used + 1, small={**state.small, key: state.small.get(key, 0) + 1}
+    )
     return after, Wait(seconds, now + seconds)
 
 
@@ -238,8 +266,13 @@ def _delay(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict) -> fl
 
 def _rebuild(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now: float) -> _Step:
     """A fresh connection pool helps against dead connections only."""
-    if (verdict.reason is not Reason.TIMEOUT or not verdict.retryable or state.rebuilt
-            or Repair.REBUILD_TRANSPORT not in policy.available or _asks_too_much(policy, verdict)):
+    if (
+        verdict.reason is not Reason.TIMEOUT
+        or not verdict.retryable
+        or state.rebuilt
+        or Repair.REBUILD_TRANSPORT not in policy.available
+        or _asks_too_much(policy, verdict)
+    ):
         return None
     return replace(state, rebuilt=True), Apply(Repair.REBUILD_TRANSPORT)
 
@@ -257,7 +290,8 @@ def _switch(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now:
 
 
 def _fits(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, index: int) -> bool:
-    """Whether the request fits the target's window; after an overflow the window must be known to be larger."""
+    """Whether the request fits the target's window; after an overflow the window must be known to be
+    larger."""
     window = policy.targets[index].context_window
     needed = max(state.prompt_tokens or 0, verdict.requested or 0)
     if verdict.reason in {Reason.CONTEXT_OVERFLOW, Reason.LONG_CONTEXT_TIER}:
@@ -275,8 +309,8 @@ def _end(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now: fl
 
 
 def first_action(verdict: Verdict) -> str:
-    """The cheapest step that can cure this verdict, in a word for `hermes explain error`: a repair's name, `wait`,
-    `switch_target` (what else could help: another provider or model) or `give_up`."""
+    """The cheapest step that can cure this verdict, in a word for `hermes explain error`: a repair's name,
+    `wait`, `switch_target` (what else could help: another provider or model) or `give_up`."""
     row = cures(verdict.reason, verdict.detail)
     if row and not (verdict.retryable and row[0] is not Repair.REBUILD_TRANSPORT):
         return row[0].value

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from hermes.policy.signals import embedded, lower_headers
+from hermes.policy.embedded import embedded
+from hermes.policy.signals import lower_headers
 
 MAX_WAIT = 31 * 86_400.0
 """Longest believable wait in seconds: monthly quotas exist; anything beyond is clamped to this."""
@@ -30,32 +31,63 @@ _PART = rf"{_NUMBER}\s*(?:{_UNIT})(?![a-z])|{_NUMBER}(?:{_UNIT})(?=\d)"
 _PARTS = re.compile(rf"({_NUMBER})\s*({_UNIT})(?![a-z])", re.I)
 _DURATION = re.compile(rf"\s*[+]?(?:(?:{_PART})[\s,]*(?:and\s+)?){{1,5}}", re.I)
 _SENTENCE = re.compile(
-    r"(?:(?:try|call|wait|retry|come|available|request)\w*\s+(?:again\s+|back\s+|back\s+again\s+)?(?:in|after|for)|"
+    r"(?:(?:try|call|wait|retry|come|available|request)\w*\s+(?:again\s+|back\s+|back\s+again\s+)?(?:in"
+    r"|after|for)|"
     r"retry[- _]?after|resets?\s+(?:in|after)|reset\s+after|please\s+wait|wait\s+(?:at\s+least|for|about)?|"
     r"will\s+reset\s+(?:in|after))\s*:?\s*(?:another\s+|about\s+|approximately\s+|~\s*)?"
-    rf"(?P<wait>(?:{_NUMBER}\s*(?:{_UNIT})(?![a-z])[\s,]*(?:and\s+)?|{_NUMBER}(?:{_UNIT})(?=\d)){{1,5}}|{_NUMBER}(?![\w.-]|\s+[a-z]))",
+    rf"(?P<wait>(?:{_NUMBER}\s*(?:{_UNIT})(?![a-z])[\s,]*(?:and\s+)?|{_NUMBER}(?:{_UNIT})(?=\d)){{1,5}}"
+    rf"|{_NUMBER}(?![\w.-]|\s+[a-z]))",
     re.I,
 )
 _DATE_SENTENCE = re.compile(
     r"(?:reset|resets|again|access|available|until|after)\s*(?:again\s+)?(?:at|on|by)?\s*:?\s*"
-    r"(\d{4}-\d{2}-\d{2})(?:[T ]+(?:at\s+)?(\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?))?\s*(Z|UTC|[+-]\d{2}:?\d{2})?",
+    r"(\d{4}-\d{2}-\d{2})(?:[T ]+(?:at\s+)?(\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?))?\s*(Z|UTC"
+    r"|[+-]\d{2}:?\d{2})?",
     re.I,
 )
-_WAIT_FIELDS = frozenset({
-    "retry_after", "retryafter", "retry-after", "resets_in_seconds", "reset_in_seconds", "retrydelay",
-    "retry_delay", "retry_after_seconds", "resets_in", "wait_seconds", "retry_in", "cooldown_seconds",
-    "reset_after", "reset_after_seconds", "reset_seconds",
-})  # fmt: skip
-_WAIT_MS_FIELDS = frozenset({"retry_after_ms", "retryafterms", "retry-after-ms", "retry_in_ms", "resets_in_ms"})
-_RESET_FIELDS = frozenset({
-    "resets_at", "reset_at", "resetsat", "resetat", "reset_time", "resettime", "retry_at", "quotaresettimestamp",
-    "reset", "x-ratelimit-reset", "limit_reset",
-})  # fmt: skip
+_WAIT_FIELDS = frozenset(
+    {
+        "retry_after",
+        "retryafter",
+        "retry-after",
+        "resets_in_seconds",
+        "reset_in_seconds",
+        "retrydelay",
+        "retry_delay",
+        "retry_after_seconds",
+        "resets_in",
+        "wait_seconds",
+        "retry_in",
+        "cooldown_seconds",
+        "reset_after",
+        "reset_after_seconds",
+        "reset_seconds",
+    }
+)
+_WAIT_MS_FIELDS = frozenset(
+    {"retry_after_ms", "retryafterms", "retry-after-ms", "retry_in_ms", "resets_in_ms"}
+)
+_RESET_FIELDS = frozenset(
+    {
+        "resets_at",
+        "reset_at",
+        "resetsat",
+        "resetat",
+        "reset_time",
+        "resettime",
+        "retry_at",
+        "quotaresettimestamp",
+        "reset",
+        "x-ratelimit-reset",
+        "limit_reset",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """`retry_after`: seconds from now, >= 0, finite, at most MAX_WAIT. `reset_at`: UTC epoch seconds. None = unsaid."""
+    """`retry_after`: seconds from now, >= 0, finite, at most MAX_WAIT. `reset_at`: UTC epoch seconds. None =
+    unsaid."""
 
     retry_after: float | None = None
     reset_at: float | None = None
@@ -83,7 +115,8 @@ def clamp(seconds: float) -> float | None:
 
 
 def parse_duration(text: str) -> float | None:
-    """`6m0s`, `1.5s`, `20ms`, `1h2m`, `2 minutes`, `PT15S`-free; a bare number is seconds. None if it is neither."""
+    """`6m0s`, `1.5s`, `20ms`, `1h2m`, `2 minutes`, `PT15S`-free; a bare number is seconds. None if it is
+    neither."""
     text = text.strip()
     if re.fullmatch(rf"[+-]?{_NUMBER}(?:e[+-]?\d{{1,3}})?|[+-]?(?:inf|infinity)", text, re.I):
         return clamp(float(text))
@@ -149,8 +182,12 @@ def _read(value: object, now: float | None, *, scale: float = 1.0) -> Waits | No
 
 
 def _from_headers(headers: Mapping[str, str], now: float | None) -> Waits | None:
-    for name, scale in (("retry-after-ms", 0.001), ("x-ms-retry-after-ms", 0.001), ("retry-after", 1.0),
-                        ("x-ratelimit-retry-after", 1.0)):
+    for name, scale in (
+        ("retry-after-ms", 0.001),
+        ("x-ms-retry-after-ms", 0.001),
+        ("retry-after", 1.0),
+        ("x-ratelimit-retry-after", 1.0),
+    ):
         found = _read(headers.get(name), now, scale=scale)
         if found is not None:
             return found

@@ -4,11 +4,12 @@ Order of the table (the first rule that matches decides):
 
 1. what our own side of the wire saw (`rules_transport`): a refused connection needs no reading;
 2. decisive provider codes (`rules_codes`): an empty balance is an empty balance whatever the status says;
-3. anchored sentences (`rules_text`): status, type and exception class may all lie, the sentence is what is left;
+3. anchored sentences (`rules_text`): status, type and exception class may all lie, the sentence is what is
+left;
 4. generic codes, statuses and exception classes (`rules_generic`): what is true if nothing better is known.
 
-A word alone decides nothing: each pattern spans the relation ("exceeds … context", "try again in"), and lines are
-matched without URLs, quotes and back-ticks (see `signals.normalise`).
+A word alone decides nothing: each pattern spans the relation ("exceeds … context", "try again in"), and
+lines are matched without URLs, quotes and back-ticks (see `signals.normalise`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ RETRYABLE = frozenset({Reason.RATE_LIMIT, Reason.OVERLOADED, Reason.SERVER_ERROR
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Matches when every condition that it states holds. `retryable` None = as usual for the reason."""
+    """Matches when every condition that it states holds. `retryable` None = as usual for the reason;
+    `vacuous` True = the text says nothing, False = it says something."""
 
     name: str
     reason: Reason
@@ -39,6 +41,7 @@ class Rule:
     unless: re.Pattern[str] | None = None
     exceptions: frozenset[str] | None = None
     provider: re.Pattern[str] | None = None
+    vacuous: bool | None = None
     test: Test | None = None
     retryable: bool | None = None
 
@@ -58,6 +61,8 @@ class Rule:
             return False
         if self.unless is not None and self.unless.search(signals.text):
             return False
+        if self.vacuous is not None and signals.vacuous is not self.vacuous:
+            return False
         return self.test is None or self.test(signals, context)
 
     @property
@@ -69,3 +74,13 @@ class Rule:
 def any_of(*patterns: str) -> re.Pattern[str]:
     """Alternatives over normalised text; `^` is the beginning of a message."""
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.MULTILINE)
+
+
+def codes(patterns: str) -> re.Pattern[str]:
+    """Codes to be matched in full, as patterns divided by white space."""
+    return re.compile("|".join(patterns.split()))
+
+
+def words(names: str) -> frozenset[str]:
+    """Names divided by white space."""
+    return frozenset(names.split())

@@ -1,24 +1,15 @@
-"""What is true when nothing more exact is known: generic codes, statuses, exception classes, our own kinds."""
+"""What is true when nothing more exact is known: generic codes, statuses, exception classes, our own
+kinds."""
 
 from __future__ import annotations
 
-import re
-
 from hermes.core.failures import CallContext, FaultKind, Reason
-from hermes.policy.rules import Rule, any_of
+from hermes.policy.rules import Rule, any_of, codes, words
 from hermes.policy.signals import Signals
-from hermes.policy.wording_service import VACUOUS_ALL
 
 NEAR_WINDOW = 0.9
-"""A refusal without a reason is read as an overflow only when the measured prompt fills this share of the window."""
-
-
-def _codes(*codes: str) -> re.Pattern[str]:
-    return re.compile("|".join(codes))
-
-
-def _exceptions(*names: str) -> frozenset[str]:
-    return frozenset(names)
+"""A refusal without a reason is read as an overflow only when the measured prompt fills this share of the
+window."""
 
 
 def near_window(_: Signals, context: CallContext) -> bool:
@@ -35,109 +26,223 @@ def _statuses(*statuses: int) -> frozenset[int]:
     return frozenset(statuses)
 
 
-_VACUOUS = VACUOUS_ALL
-_SAYS_NOTHING = VACUOUS_ALL
-_FORMAT_CODES = _codes(
-    "invalid_request_error", "invalid_argument", "validationexception", "badrequest(?:error)?", "bad_request",
-    "invalid_parameter.*", "invalidparameter.*", "unsupported_value", "unsupported_parameter", "unknown_parameter",
-    "invalid_value", "missing_required_parameter", "invalid_type", "invalid_request", "validation_error",
-    "invalid_function_parameters", "invalid_json_schema", "failed_precondition", "invalid_image_url",
-    "invalid_image", "invalid_request_body", "unprocessable_entity", "string_above_max_length",
-    "array_above_max_length", "unsupported_content_type", "bad_request_error", "invalid_prompt",
-    "invalid_base64", "not_supported_error", "tool_use_failed", "json_validate_failed",
-)  # fmt: skip
+_FORMAT_CODES = codes("""
+            invalid_request_error invalid_argument validationexception badrequest(?:error)?
+            bad_request invalid_parameter.* invalidparameter.* unsupported_value
+            unsupported_parameter unknown_parameter invalid_value missing_required_parameter
+            invalid_type invalid_request validation_error invalid_function_parameters
+            invalid_json_schema failed_precondition invalid_image_url invalid_image
+            invalid_request_body unprocessable_entity string_above_max_length
+            array_above_max_length unsupported_content_type bad_request_error invalid_prompt
+            invalid_base64 not_supported_error tool_use_failed json_validate_failed
+        """)
 
 GENERIC_RULES: tuple[Rule, ...] = (
     Rule("status_401", Reason.AUTH, statuses=_statuses(401)),
     Rule("status_402", Reason.BILLING, statuses=_statuses(402)),
     Rule("status_413", Reason.PAYLOAD_TOO_LARGE, statuses=_statuses(413)),
-    Rule("generic_rate_limit", Reason.RATE_LIMIT,
-         codes=_codes("rate_limit_error", "rate_limit_exceeded", "rate_limited", "rate_limit_reached_error",
-                      "rate[-_]?limit.*", "throttling.*", "too_many_requests.*", "toomanyrequests.*", "resource_exhausted",
-                      "throttled", "limit_(?:requests|burst_rate|tokens)", "1302", "1303", "concurrency_limit.*",
-                      "user_rate_limited", "quota_exceeded", "tokens_per_\\w+_exceeded", ".*\\.429", "ratelimitreached",
-                      "servicequotaexceededexception", "user_global_rate_limited.*", "freeusagelimiterror"),
-         test=lambda s, _: s.status is None or s.status in {200, 400, 403, 408, 409, 425, 429} or s.status >= 500),
+    Rule(
+        "generic_rate_limit",
+        Reason.RATE_LIMIT,
+        codes=codes(r"""
+            rate_limit_error rate_limit_exceeded rate_limited rate_limit_reached_error
+            rate[-_]?limit.* throttling.* too_many_requests.* toomanyrequests.*
+            resource_exhausted throttled limit_(?:requests|burst_rate|tokens) 1302 1303
+            concurrency_limit.* user_rate_limited quota_exceeded tokens_per_\w+_exceeded
+            .*\.429 ratelimitreached servicequotaexceededexception user_global_rate_limited.*
+            freeusagelimiterror
+        """),
+        test=lambda s, _: (
+            s.status is None or s.status in {200, 400, 403, 408, 409, 425, 429} or s.status >= 500
+        ),
+    ),
     Rule("status_429", Reason.RATE_LIMIT, statuses=_statuses(425, 429)),
     Rule("status_403", Reason.AUTH, statuses=_statuses(403)),
     Rule("status_404", Reason.MODEL_NOT_FOUND, statuses=_statuses(404, 410), test=_says_model),
     Rule("status_404_endpoint", Reason.MODEL_NOT_FOUND, "endpoint", statuses=_statuses(404, 410)),
     Rule("status_timeout", Reason.TIMEOUT, statuses=_statuses(408, 499, 504, 522, 523, 524, 598, 599)),
     Rule("status_overloaded", Reason.OVERLOADED, statuses=_statuses(498, 503, 529)),
-    Rule("status_certificate", Reason.TIMEOUT, "certificate", statuses=_statuses(495, 525, 526), retryable=False),
+    Rule(
+        "status_certificate",
+        Reason.TIMEOUT,
+        "certificate",
+        statuses=_statuses(495, 525, 526),
+        retryable=False,
+    ),
     Rule("status_not_offered", Reason.FORMAT_ERROR, statuses=_statuses(405, 406, 415, 501, 505)),
-    Rule("generic_timeout", Reason.TIMEOUT,
-         codes=_codes("timeout_error", "timeout", "request_timeout", "gateway_timeout", "deadline_exceeded",
-                      "upstream_timeout", "modeltimeoutexception", "requesttimeout", "timed_out", "stream_timeout")),
-    Rule("generic_overloaded", Reason.OVERLOADED,
-         codes=_codes("unavailable", "service_unavailable(?:_error)?", "serviceunavailable(?:exception|error)?",
-                      "unavailable_error")),
-    Rule("status_server_error", Reason.SERVER_ERROR, test=lambda s, _: s.status is not None and s.status >= 500),
-    Rule("generic_server_error", Reason.SERVER_ERROR,
-         codes=_codes("server_error", "internal_?server_?error", "internal_error", "internal", "internalerror",
-                      "internalserverexception", "internalfailure", "bad_gateway", "modelerrorexception",
-                      "modelstreamerrorexception", "upstream_error", "server_exception"),
-         test=lambda s, _: s.status is None or s.status < 400),
-    Rule("generic_auth", Reason.AUTH,
-         codes=_codes("authentication_error", "permission_error", "permission_denied", "accessdenied(?:exception)?",
-                      "unauthorized", "forbidden", "auth_error", "invalid_authentication", "access_denied",
-                      "authenticationerror", "authorization_error")),
-    Rule("generic_not_found", Reason.MODEL_NOT_FOUND, codes=_codes("not_found_error", "not_found",
-                                                                     "resourcenotfoundexception")),
-    Rule("measured_overflow", Reason.CONTEXT_OVERFLOW, "measured", statuses=_statuses(400, 413, 422),
-         text=_SAYS_NOTHING, test=near_window),
+    Rule(
+        "generic_timeout",
+        Reason.TIMEOUT,
+        codes=codes("""
+            timeout_error timeout request_timeout gateway_timeout deadline_exceeded
+            upstream_timeout modeltimeoutexception requesttimeout timed_out stream_timeout
+        """),
+    ),
+    Rule(
+        "generic_overloaded",
+        Reason.OVERLOADED,
+        codes=codes("""
+            unavailable service_unavailable(?:_error)? serviceunavailable(?:exception|error)?
+            unavailable_error
+        """),
+    ),
+    Rule(
+        "status_server_error", Reason.SERVER_ERROR, test=lambda s, _: s.status is not None and s.status >= 500
+    ),
+    Rule(
+        "generic_server_error",
+        Reason.SERVER_ERROR,
+        codes=codes("""
+            server_error internal_?server_?error internal_error internal internalerror
+            internalserverexception internalfailure bad_gateway modelerrorexception
+            modelstreamerrorexception upstream_error server_exception
+        """),
+        test=lambda s, _: s.status is None or s.status < 400,
+    ),
+    Rule(
+        "generic_auth",
+        Reason.AUTH,
+        codes=codes("""
+            authentication_error permission_error permission_denied accessdenied(?:exception)?
+            unauthorized forbidden auth_error invalid_authentication access_denied
+            authenticationerror authorization_error
+        """),
+    ),
+    Rule(
+        "generic_not_found",
+        Reason.MODEL_NOT_FOUND,
+        codes=codes("not_found_error not_found resourcenotfoundexception"),
+    ),
+    Rule(
+        "measured_overflow",
+        Reason.CONTEXT_OVERFLOW,
+        "measured",
+        statuses=_statuses(400, 413, 422),
+        vacuous=True,
+        test=near_window,
+    ),
     Rule("status_conflict", Reason.SERVER_ERROR, "conflict", statuses=_statuses(409)),
-    Rule("refused_without_reason", Reason.UNKNOWN, "no_reason", statuses=_statuses(400, 422), text=_VACUOUS),
-    Rule("generic_format", Reason.FORMAT_ERROR, codes=_FORMAT_CODES, unless=_VACUOUS),
+    Rule("refused_without_reason", Reason.UNKNOWN, "no_reason", statuses=_statuses(400, 422), vacuous=True),
+    Rule("generic_format", Reason.FORMAT_ERROR, codes=_FORMAT_CODES, vacuous=False),
     Rule("status_format", Reason.FORMAT_ERROR, statuses=_statuses(400, 422)),
-    Rule("exception_overflow", Reason.CONTEXT_OVERFLOW, exceptions=_exceptions("contextwindowexceedederror")),
-    Rule("exception_policy", Reason.PROVIDER_POLICY_BLOCKED, "content",
-         exceptions=_exceptions("contentpolicyviolationerror", "contentfiltererror", "contentfilterfinishreasonerror")),
-    Rule("exception_rate_limit", Reason.RATE_LIMIT,
-         exceptions=_exceptions("ratelimiterror", "throttlingexception", "resourceexhausted", "toomanyrequests",
-                                "ratelimitexception", "toomanyrequestserror")),
-    Rule("exception_billing", Reason.BILLING, exceptions=_exceptions("paymentrequirederror", "budgetexceedederror")),
-    Rule("exception_auth", Reason.AUTH,
-         exceptions=_exceptions("authenticationerror", "permissiondeniederror", "permissiondenied", "unauthenticated",
-                                "accessdeniedexception", "expiredtokenexception", "unrecognizedclientexception",
-                                "credentialserror", "refresherror", "invalidsignatureexception", "oautherror",
-                                "nocredentialserror", "workloadidentityerror", "unauthorized")),
-    Rule("exception_model", Reason.MODEL_NOT_FOUND,
-         exceptions=_exceptions("notfounderror", "resourcenotfoundexception", "notfound")),
-    Rule("exception_payload", Reason.PAYLOAD_TOO_LARGE,
-         exceptions=_exceptions("contenttoolargeerror", "requestentitytoolarge", "requesttoolargeerror")),
-    Rule("exception_overloaded", Reason.OVERLOADED,
-         exceptions=_exceptions("overloadederror", "serviceunavailableerror", "serviceunavailableexception",
-                                "serviceunavailable", "modelnotreadyexception")),
-    Rule("exception_certificate", Reason.TIMEOUT, "certificate", retryable=False,
-         exceptions=_exceptions("sslcertverificationerror", "certificateerror", "clientconnectorcertificateerror")),
-    Rule("exception_timeout", Reason.TIMEOUT,
-         exceptions=_exceptions("apitimeouterror", "requesttimeouterror", "readtimeout", "connecttimeout", "writetimeout",
-                                "pooltimeout", "timeout", "timeouterror", "deadlineexceeded", "readtimeouterror",
-                                "modeltimeoutexception", "gatewaytimeout", "connecttimeouterror", "sockettimeouterror",
-                                "servertimeouterror", "gatewaytimeouterror", "deadlineexceedederror")),
-    Rule("exception_transport", Reason.TIMEOUT, "cut",
-         exceptions=_exceptions("apiconnectionerror", "connecterror", "readerror", "writeerror", "remoteprotocolerror",
-                                "protocolerror", "connectionerror", "connectionreseterror", "brokenpipeerror",
-                                "incompleteread", "chunkedencodingerror", "serverdisconnectederror", "closeerror",
-                                "connectionabortederror", "connectionrefusederror", "clientpayloaderror",
-                                "clientconnectorerror", "clientoserror", "localprotocolerror", "networkerror",
-                                "endofstream", "incompletereaderror", "gaierror", "proxyerror", "sslerror",
-                                "streamclosed", "connectionclosederror", "midstreamfallbackerror")),
-    Rule("exception_server_error", Reason.SERVER_ERROR,
-         exceptions=_exceptions("internalservererror", "internalserverexception", "modelerrorexception",
-                                "modelstreamerrorexception", "conflicterror", "badgateway", "internalserver")),
-    Rule("exception_bad_answer", Reason.SERVER_ERROR, "bad_json",
-         exceptions=_exceptions("jsondecodeerror", "apiresponsevalidationerror", "decodingerror", "unicodedecodeerror")),
-    Rule("exception_format", Reason.FORMAT_ERROR, unless=_VACUOUS,
-         exceptions=_exceptions("badrequesterror", "unprocessableentityerror", "invalidrequesterror", "invalidargument",
-                                "validationexception", "validationerror", "unprocessableentity", "badrequest")),
+    Rule("exception_overflow", Reason.CONTEXT_OVERFLOW, exceptions=words("contextwindowexceedederror")),
+    Rule(
+        "exception_policy",
+        Reason.PROVIDER_POLICY_BLOCKED,
+        "content",
+        exceptions=words("""
+            contentpolicyviolationerror contentfiltererror contentfilterfinishreasonerror
+        """),
+    ),
+    Rule(
+        "exception_rate_limit",
+        Reason.RATE_LIMIT,
+        exceptions=words("""
+            ratelimiterror throttlingexception resourceexhausted toomanyrequests
+            ratelimitexception toomanyrequestserror
+        """),
+    ),
+    Rule("exception_billing", Reason.BILLING, exceptions=words("paymentrequirederror budgetexceedederror")),
+    Rule(
+        "exception_auth",
+        Reason.AUTH,
+        exceptions=words("""
+            authenticationerror permissiondeniederror permissiondenied unauthenticated
+            accessdeniedexception expiredtokenexception unrecognizedclientexception
+            credentialserror refresherror invalidsignatureexception oautherror
+            nocredentialserror workloadidentityerror unauthorized
+        """),
+    ),
+    Rule(
+        "exception_model",
+        Reason.MODEL_NOT_FOUND,
+        exceptions=words("notfounderror resourcenotfoundexception notfound"),
+    ),
+    Rule(
+        "exception_payload",
+        Reason.PAYLOAD_TOO_LARGE,
+        exceptions=words("contenttoolargeerror requestentitytoolarge requesttoolargeerror"),
+    ),
+    Rule(
+        "exception_overloaded",
+        Reason.OVERLOADED,
+        exceptions=words("""
+            overloadederror serviceunavailableerror serviceunavailableexception
+            serviceunavailable modelnotreadyexception
+        """),
+    ),
+    Rule(
+        "exception_certificate",
+        Reason.TIMEOUT,
+        "certificate",
+        retryable=False,
+        exceptions=words("""
+            sslcertverificationerror certificateerror clientconnectorcertificateerror
+        """),
+    ),
+    Rule(
+        "exception_timeout",
+        Reason.TIMEOUT,
+        exceptions=words("""
+            apitimeouterror requesttimeouterror readtimeout connecttimeout writetimeout
+            pooltimeout timeout timeouterror deadlineexceeded readtimeouterror
+            modeltimeoutexception gatewaytimeout connecttimeouterror sockettimeouterror
+            servertimeouterror gatewaytimeouterror deadlineexceedederror
+        """),
+    ),
+    Rule(
+        "exception_transport",
+        Reason.TIMEOUT,
+        "cut",
+        exceptions=words("""
+            apiconnectionerror connecterror readerror writeerror remoteprotocolerror
+            protocolerror connectionerror connectionreseterror brokenpipeerror incompleteread
+            chunkedencodingerror serverdisconnectederror closeerror connectionabortederror
+            connectionrefusederror clientpayloaderror clientconnectorerror clientoserror
+            localprotocolerror networkerror endofstream incompletereaderror gaierror proxyerror
+            sslerror streamclosed connectionclosederror midstreamfallbackerror
+        """),
+    ),
+    Rule(
+        "exception_server_error",
+        Reason.SERVER_ERROR,
+        exceptions=words("""
+            internalservererror internalserverexception modelerrorexception
+            modelstreamerrorexception conflicterror badgateway internalserver
+        """),
+    ),
+    Rule(
+        "exception_bad_answer",
+        Reason.SERVER_ERROR,
+        "bad_json",
+        exceptions=words("""
+            jsondecodeerror apiresponsevalidationerror decodingerror unicodedecodeerror
+        """),
+    ),
+    Rule(
+        "exception_format",
+        Reason.FORMAT_ERROR,
+        vacuous=False,
+        exceptions=words("""
+            badrequesterror unprocessableentityerror invalidrequesterror invalidargument
+            validationexception validationerror unprocessableentity badrequest
+        """),
+    ),
     Rule("kind_wrong_type", Reason.SERVER_ERROR, "wrong_type", kinds=frozenset({FaultKind.WRONG_TYPE})),
-    Rule("kind_request_invalid", Reason.FORMAT_ERROR, "refused_locally",
-         kinds=frozenset({FaultKind.REQUEST_INVALID})),
+    Rule(
+        "kind_request_invalid",
+        Reason.FORMAT_ERROR,
+        "refused_locally",
+        kinds=frozenset({FaultKind.REQUEST_INVALID}),
+    ),
     Rule("kind_unmapped", Reason.UNKNOWN, "unmapped", kinds=frozenset({FaultKind.UNMAPPED})),
-    Rule("kind_error_event", Reason.SERVER_ERROR, "error_event", kinds=frozenset({FaultKind.ERROR_EVENT}),
-         text=any_of(r"\S")),
+    Rule(
+        "kind_error_event",
+        Reason.SERVER_ERROR,
+        "error_event",
+        kinds=frozenset({FaultKind.ERROR_EVENT}),
+        text=any_of(r"\S"),
+    ),
     Rule("nothing_known", Reason.UNKNOWN),
 )
 """`nothing_known` matches everything: the table is total."""

@@ -43,7 +43,12 @@ def _larger_than_allowance(signals: Signals, _: CallContext) -> bool:
 
 def _may_be_service(signals: Signals, _: CallContext) -> bool:
     """Transport and server wording counts only where the status does not already blame the request."""
-    return signals.status is None or signals.status < 400 or signals.status >= 500 or signals.status in {408, 499}
+    return (
+        signals.status is None
+        or signals.status < 400
+        or signals.status >= 500
+        or signals.status in {408, 499}
+    )
 
 
 def _not_server(signals: Signals, _: CallContext) -> bool:
@@ -67,8 +72,14 @@ def _bytes(signals: Signals, _: CallContext) -> bool:
 
 
 TEXT_RULES: tuple[Rule, ...] = (
-    Rule("text_certificate", Reason.TIMEOUT, "certificate", text=service.CERTIFICATE, test=_may_be_service,
-         retryable=False),
+    Rule(
+        "text_certificate",
+        Reason.TIMEOUT,
+        "certificate",
+        text=service.CERTIFICATE,
+        test=_may_be_service,
+        retryable=False,
+    ),
     Rule("text_thinking_signature", Reason.THINKING_SIGNATURE, text=say.THINKING_SIGNATURE),
     Rule("text_long_context_tier", Reason.LONG_CONTEXT_TIER, text=say.LONG_CONTEXT_TIER),
     Rule("text_long_context_beta", Reason.OAUTH_LONG_CONTEXT_BETA_FORBIDDEN, text=say.LONG_CONTEXT_BETA),
@@ -76,24 +87,46 @@ TEXT_RULES: tuple[Rule, ...] = (
     Rule("text_region", Reason.PROVIDER_POLICY_BLOCKED, "region", text=say.REGION),
     Rule("text_data_policy", Reason.PROVIDER_POLICY_BLOCKED, "data_policy", text=say.DATA_POLICY),
     Rule("text_in_flight", Reason.RATE_LIMIT, "in_flight", statuses=frozenset({402}), test=_short_wait),
-    Rule("text_google_no_free_tier", Reason.BILLING, "no_free_tier", text=any_of(r"limit: 0(?![.\d])"),
-         test=is_google),
+    Rule(
+        "text_google_no_free_tier",
+        Reason.BILLING,
+        "no_free_tier",
+        text=any_of(r"limit: 0(?![.\d])"),
+        test=is_google,
+    ),
     Rule("text_google_quota", Reason.RATE_LIMIT, "quota", text=say.QUOTA_SENTENCE, test=is_google),
-    Rule("text_affordable", Reason.BILLING, "affordable", text=any_of(r"can only afford \d+"), test=_affordable),
+    Rule(
+        "text_affordable", Reason.BILLING, "affordable", text=any_of(r"can only afford \d+"), test=_affordable
+    ),
     Rule("text_billing_quota", Reason.BILLING, text=say.QUOTA_SENTENCE),
     Rule("text_billing", Reason.BILLING, text=say.BILLING, unless=any_of(r"request too large for model")),
     Rule("text_credential_forbidden", Reason.AUTH_PERMANENT, "credential", text=say.CREDENTIAL_FORBIDDEN),
     Rule("text_account_disabled", Reason.AUTH_PERMANENT, "account", text=say.ACCOUNT_DISABLED),
     Rule("text_content", Reason.PROVIDER_POLICY_BLOCKED, "content", text=say.CONTENT),
-    Rule("text_edge_block", Reason.PROVIDER_POLICY_BLOCKED, "edge", text=say.EDGE_BLOCK,
-         test=lambda s, _: s.status in {403, 503, None} or s.html),
+    Rule(
+        "text_edge_block",
+        Reason.PROVIDER_POLICY_BLOCKED,
+        "edge",
+        text=say.EDGE_BLOCK,
+        test=lambda s, _: s.status in {403, 503, None} or s.html,
+    ),
     Rule("text_format_strict", Reason.FORMAT_ERROR, text=service.FORMAT_STRICT),
-    Rule("text_request_over_allowance", Reason.CONTEXT_OVERFLOW, "allowance",
-         text=any_of(r"tokens? per (?:min|day|hour)", r"\b(?:tpm|tpd)\b"), test=_larger_than_allowance),
+    Rule(
+        "text_request_over_allowance",
+        Reason.CONTEXT_OVERFLOW,
+        "allowance",
+        text=any_of(r"tokens? per (?:min|day|hour)", r"\b(?:tpm|tpd)\b"),
+        test=_larger_than_allowance,
+    ),
     Rule("text_per_time", Reason.RATE_LIMIT, "throttle", text=service.PER_TIME),
     Rule("text_memory_guard", Reason.OVERLOADED, "memory", text=service.MEMORY),
-    Rule("text_output_cap", Reason.FORMAT_ERROR, "output_cap", text=say.OUTPUT_CAP,
-         unless=say.INPUT_PLUS_OUTPUT),
+    Rule(
+        "text_output_cap",
+        Reason.FORMAT_ERROR,
+        "output_cap",
+        text=say.OUTPUT_CAP,
+        unless=say.INPUT_PLUS_OUTPUT,
+    ),
     Rule("text_input_plus_output", Reason.CONTEXT_OVERFLOW, "output_cap", text=say.INPUT_PLUS_OUTPUT),
     Rule("text_image_pixels", Reason.IMAGE_TOO_LARGE, "pixels", text=say.IMAGE, test=_pixels),
     Rule("text_image_bytes", Reason.IMAGE_TOO_LARGE, "bytes", text=say.IMAGE, test=_bytes),
@@ -102,15 +135,28 @@ TEXT_RULES: tuple[Rule, ...] = (
     Rule("text_payload", Reason.PAYLOAD_TOO_LARGE, text=say.PAYLOAD),
     Rule("text_loading", Reason.OVERLOADED, "loading", text=service.LOADING),
     Rule("text_capacity", Reason.OVERLOADED, text=service.CAPACITY),
-    Rule("text_upstream_throttle", Reason.RATE_LIMIT, "upstream",
-         text=any_of(r"rate[- ]?limited upstream", r"upstream_provider_shared_pool", r"upstream[^\n.]{0,30}rate[- ]?limit")),
+    Rule(
+        "text_upstream_throttle",
+        Reason.RATE_LIMIT,
+        "upstream",
+        text=any_of(
+            r"rate[- ]?limited upstream",
+            r"upstream_provider_shared_pool",
+            r"upstream[^\n.]{0,30}rate[- ]?limit",
+        ),
+    ),
     Rule("text_model", Reason.MODEL_NOT_FOUND, text=service.MODEL, test=_not_server),
-    Rule("text_channel", Reason.MODEL_NOT_FOUND, "channel", text=any_of(r"no available channel for model", "无可用渠道")),
+    Rule(
+        "text_channel",
+        Reason.MODEL_NOT_FOUND,
+        "channel",
+        text=any_of(r"no available channel for model", "无可用渠道"),
+    ),
     Rule("text_usage_window", Reason.RATE_LIMIT, "window", text=service.USAGE_WINDOW),
     Rule("text_throttle", Reason.RATE_LIMIT, "throttle", text=service.THROTTLE),
     Rule("text_auth", Reason.AUTH, text=service.AUTH, test=_not_throttled),
     Rule("text_timed_out", Reason.TIMEOUT, text=service.TIMED_OUT, test=_may_be_service),
     Rule("text_server", Reason.SERVER_ERROR, text=service.SERVER, test=_may_be_service),
     Rule("text_transport", Reason.TIMEOUT, "cut", text=service.LOCAL_TRANSPORT, test=_may_be_service),
-    Rule("text_format", Reason.FORMAT_ERROR, text=service.FORMAT, test=_not_server, unless=service.VACUOUS_ALL),
+    Rule("text_format", Reason.FORMAT_ERROR, text=service.FORMAT, test=_not_server, vacuous=False),
 )

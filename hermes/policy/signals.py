@@ -1,38 +1,89 @@
 """What a failure says, dug out of whatever it came wrapped in.
 
-Bodies arrive nested and disguised: JSON in a JSON string, a Python repr of bytes, an HTML page, an error object
-inside a 200, a router's sentence around another router's sentence. `read_signals` unwraps them all, within
-fixed bounds, and never raises.
+Bodies arrive nested and disguised: JSON in a JSON string, a Python repr of bytes, an HTML page, an error
+object inside a 200, a router's sentence around another router's sentence. `read_signals` unwraps them all,
+within fixed bounds, and never raises.
 """
 
 from __future__ import annotations
 
-import ast
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hermes.core.failures import FailureFacts, FaultKind
+from hermes.policy.embedded import embedded
 
 MAX_DEPTH = 10
 MAX_NODES = 600
 MAX_TEXT = 40_000
-MAX_EMBEDDED = 6
+MAX_READ = 8_000
+"""Characters of normalised text that rules read: the first three quarters and the last quarter of this."""
 
-TEXT_KEYS = frozenset({
-    "message", "msg", "error", "error_msg", "errormessage", "error_message", "error_description", "detail",
-    "details", "raw", "title", "description", "body", "errors", "remedy_hint", "failure_reason", "cause",
-    "status_msg", "text", "error_details", "response", "refusal", "base_resp", "incomplete_details",
-    "block_reason", "blockreason", "quotaid", "quotametric", "limit_source",
-})  # fmt: skip
-CODE_KEYS = frozenset({
-    "code", "type", "status", "reason", "error_code", "errorcode", "error_type", "errortype", "name", "__type",
-    "status_code", "statuscode", "http_code", "httpstatuscode", "http_status", "status_message",
-})  # fmt: skip
-STATUS_ONLY_KEYS = frozenset({
-    "http_code", "httpstatuscode", "http_status", "status_code", "statuscode", "status",
-})  # fmt: skip
+
+TEXT_KEYS = frozenset(
+    {
+        "message",
+        "msg",
+        "error",
+        "error_msg",
+        "errormessage",
+        "error_message",
+        "error_description",
+        "detail",
+        "details",
+        "raw",
+        "title",
+        "description",
+        "body",
+        "errors",
+        "remedy_hint",
+        "failure_reason",
+        "cause",
+        "status_msg",
+        "text",
+        "error_details",
+        "response",
+        "refusal",
+        "base_resp",
+        "incomplete_details",
+        "block_reason",
+        "blockreason",
+        "quotaid",
+        "quotametric",
+        "limit_source",
+    }
+)
+CODE_KEYS = frozenset(
+    {
+        "code",
+        "type",
+        "status",
+        "reason",
+        "error_code",
+        "errorcode",
+        "error_type",
+        "errortype",
+        "name",
+        "__type",
+        "status_code",
+        "statuscode",
+        "http_code",
+        "httpstatuscode",
+        "http_status",
+        "status_message",
+    }
+)
+STATUS_ONLY_KEYS = frozenset(
+    {
+        "http_code",
+        "httpstatuscode",
+        "http_status",
+        "status_code",
+        "statuscode",
+        "status",
+    }
+)
 EMPTY_WORDS = frozenset({"none", "null", "undefined", "error", "unknown error", ""})
 
 _URL = re.compile(r"https?://\S+")
@@ -43,8 +94,10 @@ _PAIR = re.compile(
     r"""\\?["'](code|type|status|reason|error_code|http_code)\\?["']\s*:\s*\\?["']?([A-Za-z0-9_.\-]{2,80})"""
 )
 _TEXT_STATUS = re.compile(
-    r"(?:^\W{0,3}|\b(?:http|https|status|status ?code|error ?code|response code|api error|code|error|failed|llm error)"
-    r"(?:/\d(?:\.\d)?)?\W{1,4}(?:code\W{1,3})?)([45]\d\d)(?![\d.]*\d)\b(?! ?(?:tokens|ms|bytes|characters|x \d))"
+    r"(?:^\W{0,3}|\b(?:http|https|status|status ?code|error ?code|response code|api error|code|error"
+    r"|failed|llm error)"
+    r"(?:/\d(?:\.\d)?)?\W{1,4}(?:code\W{1,3})?)([45]\d\d)(?![\d.]*\d)\b(?! ?(?:tokens|ms|bytes"
+    r"|characters|x \d))"
 )
 _BRACKETED = re.compile(r"\b(?:rejected|failed|error|status|response)\b[^()\n]{0,20}\(([45]\d\d)\)")
 _LEADING_STATUS = re.compile(r"^\W{0,3}([45]\d\d)\b(?!\s*(?:tokens|bytes|characters))")
@@ -71,6 +124,7 @@ class Signals:
     provider: str
     param: str
     html: bool
+    vacuous: bool = False
     numbers: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -159,16 +213,13 @@ def _as_text(value: str | bytes | bytearray) -> str:
 
 def parse_status(value: object) -> int | None:
     """An HTTP status from an int, an integral float or a string such as "429"; None for anything else."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and 100 <= value <= 599 else None
-    if isinstance(value, str):
-        value = value.strip()
-        if not re.fullmatch(r"[1-5][0-9]{2}", value):
-            return None
+    if isinstance(value, str) and re.fullmatch(r"\s*[1-5][0-9]{2}\s*", value):
         return int(value)
-    return value if isinstance(value, int) and 100 <= value <= 599 else None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
+        return value
+    return None
 
 
 def lower_headers(headers: object) -> dict[str, str]:
@@ -182,73 +233,6 @@ def lower_headers(headers: object) -> dict[str, str]:
     }
 
 
-def embedded(text: str) -> Iterator[object]:
-    """JSON objects and Python literals found inside `text` (`Error: b'{"error": …}'. Received …`)."""
-    position, found = 0, 0
-    decoder = json.JSONDecoder()
-    while found < MAX_EMBEDDED:
-        match = re.compile(r"[{\[]\s*(?=[\"'{\[\\])|\{\s*\}").search(text, position)
-        if match is None:
-            return
-        start = match.start()
-        value, end = _decode_at(decoder, text, start)
-        if end is None:
-            position = start + 1
-            found += 1
-            continue
-        if isinstance(value, Mapping | list) and value:
-            yield value
-        found += 1
-        position = end
-
-
-def _decode_at(decoder: json.JSONDecoder, text: str, start: int) -> tuple[object, int | None]:
-    """The value that begins at `start` and where it ends, as JSON, escaped JSON or a Python literal."""
-    try:
-        value, end = decoder.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        pass
-    else:
-        return value, end
-    if text.startswith('{\\"', start):
-        plain = text[start:].replace('\\"', '"').replace("\\\\", "\\")
-        try:
-            value, _ = decoder.raw_decode(plain)
-        except (ValueError, RecursionError):
-            return None, None
-        return value, len(text)
-    end = _closing(text, start)
-    if end is None or end - start > 8_000:
-        return None, None
-    try:
-        return ast.literal_eval(text[start:end]), end
-    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return None, None
-
-
-def _closing(text: str, start: int) -> int | None:
-    """One past the bracket that closes the one at `start`, quotes respected; None if there is none."""
-    depth, quote, escaped = 0, "", False
-    for index in range(start, min(len(text), start + 8_000)):
-        char = text[index]
-        if quote:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = True
-            elif char == quote:
-                quote = ""
-        elif char in "\"'":
-            quote = char
-        elif char in "{[":
-            depth += 1
-        elif char in "}]":
-            depth -= 1
-            if depth == 0:
-                return index + 1
-    return None
-
-
 def normalise(text: str) -> str:
     """One line, lower case, without URLs, quotes and back-ticks; escapes of nested JSON become spaces."""
     text = text.replace("\\n", " ").replace("\\t", " ").replace('\\"', " ")
@@ -256,8 +240,31 @@ def normalise(text: str) -> str:
     return " ".join(_QUOTES.sub("", text).lower().split())
 
 
+def _shortened(text: str) -> str:
+    if len(text) <= MAX_READ:
+        return text
+    return f"{text[: MAX_READ * 3 // 4]}\n{text[-MAX_READ // 4 :]}"
+
+
+_EMPTY_PHRASES = re.compile(
+    r"\b(?:an? (?:unknown )?error occurred|unknown error|provider returned error|providerbizerror"
+    r"|request failed"
+    r"|this request is not valid\. check the model name and other parameters|additional info|invalid request"
+    r"|invalid_request_error|the request was invalid|bad request|badrequesterror|badrequest|api error"
+    r"|llm error"
+    r"|client error|upstream error|error code|status code|no body|http|error|none|null)\b"
+)
+
+
+def says_nothing(text: str) -> bool:
+    """Whether the whole text consists of phrases without content (`400 Provider returned error`) and
+    numbers."""
+    return re.search(r"[^\W\d_]", _EMPTY_PHRASES.sub(" ", text)) is None
+
+
 def stated_status(text: str) -> int | None:
-    """The status that a sentence states (`API Error: 529 Overloaded`, `HTTP 502 Bad Gateway`), the last one."""
+    """The status that a sentence states (`API Error: 529 Overloaded`, `HTTP 502 Bad Gateway`), the last
+    one."""
     leading = _LEADING_STATUS.search(text)
     stated = [int(number) for line in text.split("\n") for number in _TEXT_STATUS.findall(line)]
     stated += [int(number) for number in _BRACKETED.findall(text)]
@@ -281,11 +288,13 @@ def read_signals(facts: FailureFacts) -> Signals:
         collector.string(facts.message, 0, "")
     collector.walk(facts.body, 0, "")
     lines = [line for line in dict.fromkeys(normalise(text) for text in collector.texts) if line]
-    text = "\n".join(lines)[:MAX_TEXT]
+    text = _shortened("\n".join(lines))
     urls = " ".join(url for raw in collector.texts for url in _URL.findall(raw)).lower()
     exceptions = [leaf(name) for name in (facts.exception or "", *facts.causes) if name]
     exceptions += re.findall(r"\b([a-z_]{3,80}(?:error|exception))\b(?= ?[:()-])", text)
-    collector.codes += re.findall(r"\b(?:error code|error type|code|type|reason)[:=] ?([a-z_.]{4,60})\b", text)
+    collector.codes += re.findall(
+        r"\b(?:error code|error type|code|type|reason)[:=] ?([a-z_.]{4,60})\b", text
+    )
     outer = parse_status(facts.status)
     inner = next((s for s in reversed(collector.statuses) if s >= 400), None)
     if inner is None and (outer is None or outer < 400 or outer >= 500):
@@ -302,5 +311,6 @@ def read_signals(facts: FailureFacts) -> Signals:
         provider=facts.provider.lower(),
         param=(facts.param or collector.param).lower(),
         html=collector.html,
+        vacuous=says_nothing(text),
         numbers=collector.numbers,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,12 @@ from hermes.policy.classify import RULES, classify, facts_from_record
 DATA = Path(__file__).parents[2] / "data" / "errors"
 NOW = 1_800_000_000.0
 NEVER_RETRYABLE = {
-    Reason.BILLING, Reason.AUTH_PERMANENT, Reason.PROVIDER_POLICY_BLOCKED, Reason.MODEL_NOT_FOUND, Reason.FORMAT_ERROR,
-}  # fmt: skip
+    Reason.BILLING,
+    Reason.AUTH_PERMANENT,
+    Reason.PROVIDER_POLICY_BLOCKED,
+    Reason.MODEL_NOT_FOUND,
+    Reason.FORMAT_ERROR,
+}
 
 
 def rows(name: str) -> list[dict[str, Any]]:
@@ -32,10 +37,15 @@ def verdict_of(**record: Any) -> Verdict:
 def test_given_corpus_is_read_right_in_98_percent() -> None:
     corpus = rows("provider.jsonl")
     verdicts = [verdict_of(**row) for row in corpus]
-    wrong = [(row["id"], row["label"], v.reason, v.rule) for row, v in zip(corpus, verdicts, strict=True)
-             if v.reason != row["label"]]
+    wrong = [
+        (row["id"], row["label"], v.reason, v.rule)
+        for row, v in zip(corpus, verdicts, strict=True)
+        if v.reason != row["label"]
+    ]
     flags = [row["id"] for row, v in zip(corpus, verdicts, strict=True) if v.retryable != row["retryable"]]
-    print(f"reasons right: {len(corpus) - len(wrong)} of {len(corpus)}; retryable wrong: {flags}")
+    sys.stdout.write(
+        f"reasons right: {len(corpus) - len(wrong)} of {len(corpus)}; retryable wrong: {flags}\n"
+    )
     assert len(corpus) == 160
     assert len(wrong) <= 0.02 * len(corpus), wrong
     assert not flags
@@ -71,8 +81,13 @@ def test_rule_names_are_unique() -> None:
     assert len(names) == len(set(names))
 
 
-OVERFLOW = {"error": {"message": "This model's maximum context length is 8192 tokens. However, your messages "
-                                 "resulted in 9000 tokens.", "code": "context_length_exceeded"}}  # fmt: skip
+OVERFLOW = {
+    "error": {
+        "message": "This model's maximum context length is 8192 tokens. However, your messages "
+        "resulted in 9000 tokens.",
+        "code": "context_length_exceeded",
+    }
+}
 
 
 @pytest.mark.parametrize(
@@ -86,8 +101,19 @@ OVERFLOW = {"error": {"message": "This model's maximum context length is 8192 to
         f"Error code: 400 - {OVERFLOW!r}",
         f"Exception - b'{json.dumps(OVERFLOW)}'",
         {"error": {"message": json.dumps(OVERFLOW), "code": 500}},
-        {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": json.dumps(OVERFLOW)}}},
-        {"error": {"message": "x", "metadata": {"raw": json.dumps({"error": {"message": json.dumps(OVERFLOW)}})}}},
+        {
+            "error": {
+                "message": "Provider returned error",
+                "code": 400,
+                "metadata": {"raw": json.dumps(OVERFLOW)},
+            }
+        },
+        {
+            "error": {
+                "message": "x",
+                "metadata": {"raw": json.dumps({"error": {"message": json.dumps(OVERFLOW)}})},
+            }
+        },
         {"type": "error", "error": {"type": "request_fail", "upstream_error": OVERFLOW}},
         f"event: error\ndata: {json.dumps(OVERFLOW)}\n\n",
         json.dumps(OVERFLOW) + "（traceid: 1）",
@@ -106,9 +132,17 @@ def test_an_overflow_is_recognised_in_every_disguise(body: object) -> None:
     ("status", "body", "reason"),
     [
         (400, "Unknown parameter: 'rate_limit_overloaded_billing_context_length'", Reason.FORMAT_ERROR),
-        (400, {"error": {"message": "max_tokens: unexpected type", "type": "invalid_request_error"}}, Reason.FORMAT_ERROR),
+        (
+            400,
+            {"error": {"message": "max_tokens: unexpected type", "type": "invalid_request_error"}},
+            Reason.FORMAT_ERROR,
+        ),
         (400, {"error": {"message": "Invalid schema: 'timeout' must be an object"}}, Reason.FORMAT_ERROR),
-        (400, {"error": {"message": "messages[2].content: 'my credit balance' is not a list"}}, Reason.FORMAT_ERROR),
+        (
+            400,
+            {"error": {"message": "messages[2].content: 'my credit balance' is not a list"}},
+            Reason.FORMAT_ERROR,
+        ),
         (400, {"error": {"message": "tools.3.name 'get_rate_limit' is reserved"}}, Reason.FORMAT_ERROR),
         (404, {"error": {"message": "model 'overloaded-timeout' not found"}}, Reason.MODEL_NOT_FOUND),
         (401, {"error": {"message": "model access token rejected"}}, Reason.AUTH),
@@ -131,8 +165,14 @@ def test_a_refusal_without_reason_is_an_overflow_only_when_the_measured_prompt_f
 
 def test_a_402_with_a_short_wait_is_a_throttle_and_with_a_long_one_a_bill() -> None:
     body = {"error": {"message": "Payment pending", "code": 402}}
-    assert verdict_of(provider="x", status=402, headers={"Retry-After": "30"}, body=body).reason is Reason.RATE_LIMIT
-    assert verdict_of(provider="x", status=402, headers={"Retry-After": "90000"}, body=body).reason is Reason.BILLING
+    assert (
+        verdict_of(provider="x", status=402, headers={"Retry-After": "30"}, body=body).reason
+        is Reason.RATE_LIMIT
+    )
+    assert (
+        verdict_of(provider="x", status=402, headers={"Retry-After": "90000"}, body=body).reason
+        is Reason.BILLING
+    )
     assert verdict_of(provider="x", status=402, headers={}, body=body).reason is Reason.BILLING
 
 
@@ -140,33 +180,79 @@ def test_a_402_with_a_short_wait_is_a_throttle_and_with_a_long_one_a_bill() -> N
     ("body", "detail", "limit", "requested"),
     [
         ("prompt is too long: 208310 tokens > 200000 maximum", None, 200_000, 208_310),
-        ("input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease", "output_cap", 21_041,
-         64_000),
-        ("This model's maximum context length is 16384 tokens. However, you requested 19591 tokens (9591 in the messages, "
-         "10000 in the completion).", "output_cap", 6_793, 10_000),
-        ("max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens for x", "output_cap", 8_192,
-         64_000),
-        ("max_tokens is too large: 100000. This model supports at most 16384 completion tokens", "output_cap", 16_384,
-         100_000),
+        (
+            "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease",
+            "output_cap",
+            21_041,
+            64_000,
+        ),
+        (
+            "This model's maximum context length is 16384 tokens. However, you requested 19591 tokens "
+            "(9591 in the messages, 10000 in the completion).",
+            "output_cap",
+            6_793,
+            10_000,
+        ),
+        (
+            "max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens for x",
+            "output_cap",
+            8_192,
+            64_000,
+        ),
+        (
+            "max_tokens is too large: 100000. This model supports at most 16384 completion tokens",
+            "output_cap",
+            16_384,
+            100_000,
+        ),
         ("Range of max_tokens should be [1, 8192]", "output_cap", 8_192, None),
-        ("You requested up to 32000 tokens, but can only afford 27342, or fewer max_tokens", "affordable", 27_342, 32_000),
-        ({"error": {"type": "exceed_context_size_error", "message": "request (3031 tokens) exceeds the available context "
-                    "size (1024 tokens)", "n_prompt_tokens": 3031, "n_ctx": 1024}}, None, 1_024, 3_031),
+        (
+            "You requested up to 32000 tokens, but can only afford 27342, or fewer max_tokens",
+            "affordable",
+            27_342,
+            32_000,
+        ),
+        (
+            {
+                "error": {
+                    "type": "exceed_context_size_error",
+                    "message": "request (3031 tokens) exceeds the available context size (1024 tokens)",
+                    "n_prompt_tokens": 3031,
+                    "n_ctx": 1024,
+                }
+            },
+            None,
+            1_024,
+            3_031,
+        ),
         ("image exceeds 5 MB maximum: 6500712 bytes > 5242880 bytes", "bytes", 5_242_880, 6_500_712),
         ("At least one of the image dimensions exceed max allowed size: 8000 pixels", "pixels", 8_000, None),
-        ("Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389.", "allowance", 30_000,
-         342_389),
-        ("The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).", None, 1_048_576,
-         1_200_293),
+        (
+            "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389.",
+            "allowance",
+            30_000,
+            342_389,
+        ),
+        (
+            "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).",
+            None,
+            1_048_576,
+            1_200_293,
+        ),
     ],
-)  # fmt: skip
+)
 def test_stated_limits_are_read(body: object, detail: str | None, limit: int, requested: int | None) -> None:
     verdict = verdict_of(provider="x", status=400, body=body)
     assert (verdict.detail, verdict.limit, verdict.requested) == (detail, limit, requested)
 
 
 def test_waits_reach_the_verdict_with_the_clock_of_the_context() -> None:
-    record = {"provider": "x", "status": 429, "headers": {"Retry-After": "Fri, 15 Jan 2027 08:01:00 GMT"}, "body": ""}
+    record = {
+        "provider": "x",
+        "status": 429,
+        "headers": {"Retry-After": "Fri, 15 Jan 2027 08:01:00 GMT"},
+        "body": "",
+    }
     verdict = verdict_of(**record, context={"now": NOW})
     assert verdict.retry_after == 60.0
     assert verdict.reset_at == NOW + 60.0
@@ -175,19 +261,67 @@ def test_waits_reach_the_verdict_with_the_clock_of_the_context() -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(
-        st.sampled_from(["error", "message", "code", "type", "status", "metadata", "raw", "headers", "retry_after", "detail"])
-        | st.text(max_size=8), inner, max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=5)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "error",
+                    "message",
+                    "code",
+                    "type",
+                    "status",
+                    "metadata",
+                    "raw",
+                    "headers",
+                    "retry_after",
+                    "detail",
+                ]
+            )
+            | st.text(max_size=8),
+            inner,
+            max_size=5,
+        )
+    ),
     max_leaves=25,
-)  # fmt: skip
+)
 FRAGMENTS = st.lists(
-    st.sampled_from(['{"error":', "{'a':", "b'", "}", "]", "[", '\\"', '"', "try again in ", "1e999", "-5", "s", "429 ", "<html>",
-                     "tokens", "exceeds", "context length", "limit: ", "\x00", "٣", "²"]) | st.text(max_size=6),
-    max_size=30).map("".join)  # fmt: skip
+    st.sampled_from(
+        [
+            '{"error":',
+            "{'a':",
+            "b'",
+            "}",
+            "]",
+            "[",
+            '\\"',
+            '"',
+            "try again in ",
+            "1e999",
+            "-5",
+            "s",
+            "429 ",
+            "<html>",
+            "tokens",
+            "exceeds",
+            "context length",
+            "limit: ",
+            "\x00",
+            "٣",
+            "²",
+        ]
+    )
+    | st.text(max_size=6),
+    max_size=30,
+).map("".join)
 
 
-@given(st.dictionaries(st.sampled_from(["id", "provider", "status", "exception", "headers", "body", "context", "model"]),
-                       JSON | FRAGMENTS))
+@given(
+    st.dictionaries(
+        st.sampled_from(["id", "provider", "status", "exception", "headers", "body", "context", "model"]),
+        JSON | FRAGMENTS,
+    )
+)
 def test_classification_is_total_on_any_record(record: dict[str, Any]) -> None:
     verdict = verdict_of(**record)
     assert verdict.reason in Reason
@@ -195,10 +329,19 @@ def test_classification_is_total_on_any_record(record: dict[str, Any]) -> None:
 
 
 @given(st.sampled_from(FaultKind), JSON | FRAGMENTS, FRAGMENTS, st.none() | st.integers(), JSON)
-def test_classification_is_total_on_any_facts(kind: FaultKind, body: object, message: str, status: int | None,
-                                              headers: Any) -> None:
-    facts = FailureFacts(kind=kind, body=body, message=message, status=status, code=message or None,
-                         headers=headers if isinstance(headers, dict) else {}, exception=message, causes=(message,))
+def test_classification_is_total_on_any_facts(
+    kind: FaultKind, body: object, message: str, status: int | None, headers: Any
+) -> None:
+    facts = FailureFacts(
+        kind=kind,
+        body=body,
+        message=message,
+        status=status,
+        code=message or None,
+        headers=headers if isinstance(headers, dict) else {},
+        exception=message,
+        causes=(message,),
+    )
     assert classify(facts, CallContext(prompt_tokens=1, context_window=1, now=NOW)).rule
 
 

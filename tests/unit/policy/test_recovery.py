@@ -33,13 +33,22 @@ TWO = (*ONE, RecoveryTarget("spare", context_window=200_000))
 ALL = frozenset(Repair)
 
 
-def verdict(reason: Reason, detail: str | None = None, *, retryable: bool | None = None, **more: object) -> Verdict:
+def verdict(
+    reason: Reason, detail: str | None = None, *, retryable: bool | None = None, **more: object
+) -> Verdict:
     usual = reason in {Reason.RATE_LIMIT, Reason.OVERLOADED, Reason.SERVER_ERROR, Reason.TIMEOUT}
-    return Verdict(reason, rule="test", detail=detail, retryable=usual if retryable is None else retryable, **more)  # type: ignore[arg-type]
+    return Verdict(
+        reason, rule="test", detail=detail, retryable=usual if retryable is None else retryable, **more
+    )  # type: ignore[arg-type]
 
 
-def run(policy: RecoveryPolicy, *verdicts: Verdict, deadline: float = 1e9, has_images: bool = False,
-        prompt_tokens: int | None = None) -> list[Plan]:
+def run(
+    policy: RecoveryPolicy,
+    *verdicts: Verdict,
+    deadline: float = 1e9,
+    has_images: bool = False,
+    prompt_tokens: int | None = None,
+) -> list[Plan]:
     """Plans for these failures in turn; the last one repeats until the planner ends."""
     state = initial(policy, deadline, has_images=has_images, prompt_tokens=prompt_tokens)
     now, plans = 0.0, []
@@ -70,21 +79,33 @@ def names(plans: list[Plan]) -> list[str]:
         (verdict(Reason.AUTH), ["refresh_credential", "rotate_credential", "GiveUp"]),
         (verdict(Reason.AUTH_PERMANENT), ["rotate_credential", "GiveUp"]),
         (verdict(Reason.BILLING), ["rotate_credential", "GiveUp"]),
-        (verdict(Reason.BILLING, "affordable", limit=500), ["reduce_max_tokens", "rotate_credential", "GiveUp"]),
+        (
+            verdict(Reason.BILLING, "affordable", limit=500),
+            ["reduce_max_tokens", "rotate_credential", "GiveUp"],
+        ),
         (verdict(Reason.CONTEXT_OVERFLOW), ["compact", "compact", "compact", "GiveUp"]),
-        (verdict(Reason.CONTEXT_OVERFLOW, "output_cap"), ["reduce_max_tokens", "compact", "compact", "compact", "GiveUp"]),
+        (
+            verdict(Reason.CONTEXT_OVERFLOW, "output_cap"),
+            ["reduce_max_tokens", "compact", "compact", "compact", "GiveUp"],
+        ),
         (verdict(Reason.PAYLOAD_TOO_LARGE), ["compact", "compact", "compact", "GiveUp"]),
         (verdict(Reason.MODEL_NOT_FOUND), ["GiveUp"]),
         (verdict(Reason.PROVIDER_POLICY_BLOCKED), ["GiveUp"]),
         (verdict(Reason.FORMAT_ERROR), ["GiveUp"]),
         (verdict(Reason.FORMAT_ERROR, "output_cap"), ["reduce_max_tokens", "GiveUp"]),
         (verdict(Reason.THINKING_SIGNATURE), ["drop_thinking_signatures", "GiveUp"]),
-        (verdict(Reason.LONG_CONTEXT_TIER), ["lower_context_tier", "compact", "compact", "compact", "GiveUp"]),
+        (
+            verdict(Reason.LONG_CONTEXT_TIER),
+            ["lower_context_tier", "compact", "compact", "compact", "GiveUp"],
+        ),
         (verdict(Reason.OAUTH_LONG_CONTEXT_BETA_FORBIDDEN), ["drop_long_context_beta", "GiveUp"]),
         (verdict(Reason.LLAMA_CPP_GRAMMAR_PATTERN), ["strip_grammar_patterns", "GiveUp"]),
         (verdict(Reason.UNKNOWN), ["Wait", "GiveUp"]),
         (verdict(Reason.UNKNOWN, "empty_answer", retryable=True), ["Wait", "Wait", "GiveUp"]),
-        (verdict(Reason.UNKNOWN, "truncated_tool_call", retryable=True), ["raise_max_tokens", "Wait", "GiveUp"]),
+        (
+            verdict(Reason.UNKNOWN, "truncated_tool_call", retryable=True),
+            ["raise_max_tokens", "Wait", "GiveUp"],
+        ),
     ],
     ids=lambda value: f"{value.reason}/{value.detail}" if isinstance(value, Verdict) else "",
 )
@@ -111,7 +132,13 @@ def test_a_repair_carries_the_limit_that_the_error_stated() -> None:
 
 def test_used_up_retries_go_to_the_next_target_and_start_afresh_there() -> None:
     assert names(run(RecoveryPolicy(TWO, retries=2), verdict(Reason.OVERLOADED))) == [
-        "Wait", "Wait", "SwitchTarget", "Wait", "Wait", "GiveUp"]  # fmt: skip
+        "Wait",
+        "Wait",
+        "SwitchTarget",
+        "Wait",
+        "Wait",
+        "GiveUp",
+    ]
 
 
 def test_what_cannot_pass_by_waiting_goes_to_the_next_target_at_once() -> None:
@@ -120,7 +147,11 @@ def test_what_cannot_pass_by_waiting_goes_to_the_next_target_at_once() -> None:
 
 
 def test_only_a_target_that_the_request_fits_is_taken() -> None:
-    small = (ONE[0], RecoveryTarget("small", context_window=1_000), RecoveryTarget("big", context_window=300_000))
+    small = (
+        ONE[0],
+        RecoveryTarget("small", context_window=1_000),
+        RecoveryTarget("big", context_window=300_000),
+    )
     assert run(RecoveryPolicy(small), verdict(Reason.BILLING), prompt_tokens=5_000)[0] == SwitchTarget(2)
 
 
@@ -161,7 +192,8 @@ def test_what_is_no_outage_is_never_parked(reason: Reason) -> None:
 def test_no_wait_passes_the_deadline() -> None:
     assert names(run(RecoveryPolicy(ONE), verdict(Reason.OVERLOADED), deadline=4.0)) == ["Wait", "GiveUp"]
     assert run(RecoveryPolicy(TWO), verdict(Reason.OVERLOADED), deadline=0.0)[0] == GiveUp(
-        "deadline", verdict(Reason.OVERLOADED))  # fmt: skip
+        "deadline", verdict(Reason.OVERLOADED)
+    )
 
 
 def test_a_guarded_target_is_skipped_without_counting_a_call() -> None:
@@ -172,7 +204,9 @@ def test_a_guarded_target_is_skipped_without_counting_a_call() -> None:
     assert state.failures == 0
     state, step = skip(policy, state, guard, now=0.0, u=0.0)
     assert step == Wait(30.0, 30.0)
-    assert isinstance(skip(policy, state, verdict(Reason.RATE_LIMIT, retry_after=999.0), now=0.0, u=0.0)[1], GiveUp)
+    assert isinstance(
+        skip(policy, state, verdict(Reason.RATE_LIMIT, retry_after=999.0), now=0.0, u=0.0)[1], GiveUp
+    )
 
 
 def test_an_impossible_start_is_refused() -> None:
@@ -181,8 +215,12 @@ def test_an_impossible_start_is_refused() -> None:
 
 
 def test_the_bound_is_the_published_formula() -> None:
-    assert bound(RecoveryPolicy(TWO, retries=3, available=frozenset({Repair.REBUILD_TRANSPORT}))) == 2 * (3 + 1 + 1)
-    compacting = RecoveryPolicy(ONE, available=frozenset({Repair.REBUILD_TRANSPORT, Repair.COMPACT, Repair.SHRINK_IMAGES}))
+    assert bound(RecoveryPolicy(TWO, retries=3, available=frozenset({Repair.REBUILD_TRANSPORT}))) == 2 * (
+        3 + 1 + 1
+    )
+    compacting = RecoveryPolicy(
+        ONE, available=frozenset({Repair.REBUILD_TRANSPORT, Repair.COMPACT, Repair.SHRINK_IMAGES})
+    )
     assert bound(compacting) == 5 + 3 + 1
 
 
@@ -194,8 +232,20 @@ def test_every_reason_has_a_first_action() -> None:
     assert actions[Reason.MODEL_NOT_FOUND] == "switch_target"
 
 
-DETAILS = [None, "output_cap", "stalled", "pool_timeout", "certificate", "upstream", "empty_answer", "truncated_tool_call",
-           "wrong_type", "affordable", "measured", "something_new"]  # fmt: skip
+DETAILS = [
+    None,
+    "output_cap",
+    "stalled",
+    "pool_timeout",
+    "certificate",
+    "upstream",
+    "empty_answer",
+    "truncated_tool_call",
+    "wrong_type",
+    "affordable",
+    "measured",
+    "something_new",
+]
 VERDICTS = st.builds(
     Verdict,
     reason=st.sampled_from(Reason),
@@ -208,8 +258,11 @@ VERDICTS = st.builds(
 )
 POLICIES = st.builds(
     RecoveryPolicy,
-    targets=st.lists(st.builds(RecoveryTarget, name=st.just("t"), context_window=st.none() | st.integers(1, 10**6)),
-                     min_size=1, max_size=4).map(tuple),
+    targets=st.lists(
+        st.builds(RecoveryTarget, name=st.just("t"), context_window=st.none() | st.integers(1, 10**6)),
+        min_size=1,
+        max_size=4,
+    ).map(tuple),
     retries=st.integers(0, 5),
     base=st.floats(0, 30),
     cap=st.floats(0, 120),
@@ -219,13 +272,25 @@ POLICIES = st.builds(
     repair_limits=st.dictionaries(st.sampled_from(Repair), st.integers(0, 3)),
     can_park=st.booleans(),
     prefer_bigger_window=st.booleans(),
-)  # fmt: skip
+)
 
 
-@given(POLICIES, st.lists(VERDICTS, min_size=1, max_size=80), st.floats(0, 1e4), st.booleans(),
-       st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=20), st.none() | st.integers(0, 10**6))
-def test_any_sequence_of_failures_ends_within_the_bound(policy: RecoveryPolicy, verdicts: list[Verdict], deadline: float,
-                                                        has_images: bool, draws: list[float], prompt: int | None) -> None:
+@given(
+    POLICIES,
+    st.lists(VERDICTS, min_size=1, max_size=80),
+    st.floats(0, 1e4),
+    st.booleans(),
+    st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=20),
+    st.none() | st.integers(0, 10**6),
+)
+def test_any_sequence_of_failures_ends_within_the_bound(
+    policy: RecoveryPolicy,
+    verdicts: list[Verdict],
+    deadline: float,
+    has_images: bool,
+    draws: list[float],
+    prompt: int | None,
+) -> None:
     state: RecoveryState = initial(policy, deadline, prompt_tokens=prompt, has_images=has_images)
     now, repairs, seen = 0.0, Counter[Repair](), {0}
     rebuilt: Counter[int] = Counter()

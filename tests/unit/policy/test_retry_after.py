@@ -34,19 +34,53 @@ NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
         ({"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-remaining-requests": "0"}, 360.0, None),
         ({"x-ratelimit-reset-tokens": "20ms", "x-ratelimit-remaining-tokens": "0"}, 0.02, None),
         ({"x-ratelimit-reset-tokens": "1.5s", "x-ratelimit-remaining-tokens": "12"}, None, None),
-        ({"x-ratelimit-reset-requests": "1s", "x-ratelimit-remaining-requests": "0",
-          "x-ratelimit-reset-tokens": "9s", "x-ratelimit-remaining-tokens": "0"}, 9.0, None),
+        (
+            {
+                "x-ratelimit-reset-requests": "1s",
+                "x-ratelimit-remaining-requests": "0",
+                "x-ratelimit-reset-tokens": "9s",
+                "x-ratelimit-remaining-tokens": "0",
+            },
+            9.0,
+            None,
+        ),
         ({"X-RateLimit-Reset": str((int(NOW) + 5) * 1000), "X-RateLimit-Remaining": "0"}, 5.0, NOW + 5),
-        ({"anthropic-ratelimit-requests-remaining": "0",
-          "anthropic-ratelimit-requests-reset": "2027-01-15T08:00:30Z"}, 30.0, NOW + 30),
-        ({"anthropic-ratelimit-unified-5h-status": "rejected",
-          "anthropic-ratelimit-unified-5h-reset": str(int(NOW) + 100)}, 100.0, NOW + 100),
-        ({"anthropic-ratelimit-requests-remaining": "7",
-          "anthropic-ratelimit-requests-reset": "2027-01-15T08:00:30Z"}, None, None),
-        ({"x-codex-primary-used-percent": "100", "x-codex-primary-reset-after-seconds": "13873",
-          "x-codex-secondary-used-percent": "80", "x-codex-secondary-reset-after-seconds": "316705"}, 13873.0, None),
+        (
+            {
+                "anthropic-ratelimit-requests-remaining": "0",
+                "anthropic-ratelimit-requests-reset": "2027-01-15T08:00:30Z",
+            },
+            30.0,
+            NOW + 30,
+        ),
+        (
+            {
+                "anthropic-ratelimit-unified-5h-status": "rejected",
+                "anthropic-ratelimit-unified-5h-reset": str(int(NOW) + 100),
+            },
+            100.0,
+            NOW + 100,
+        ),
+        (
+            {
+                "anthropic-ratelimit-requests-remaining": "7",
+                "anthropic-ratelimit-requests-reset": "2027-01-15T08:00:30Z",
+            },
+            None,
+            None,
+        ),
+        (
+            {
+                "x-codex-primary-used-percent": "100",
+                "x-codex-primary-reset-after-seconds": "13873",
+                "x-codex-secondary-used-percent": "80",
+                "x-codex-secondary-reset-after-seconds": "316705",
+            },
+            13873.0,
+            None,
+        ),
     ],
-)  # fmt: skip
+)
 def test_headers(headers: dict[str, str], wait: float | None, reset: float | None) -> None:
     assert parse_waits(headers, None, "", now=NOW) == Waits(wait, reset)
 
@@ -64,7 +98,11 @@ def test_headers(headers: dict[str, str], wait: float | None, reset: float | Non
         ({"details": [{"@type": "google.rpc.RetryInfo", "retryDelay": "13s"}]}, 13.0, None),
         ({"details": [{"retryDelay": "32.044s"}]}, 32.044, None),
         ({"metadata": {"headers": {"Retry-After": "120"}}}, 120.0, None),
-        ({"metadata": {"headers": {"X-RateLimit-Reset": "1800000060000", "X-RateLimit-Remaining": "0"}}}, 60.0, NOW + 60),
+        (
+            {"metadata": {"headers": {"X-RateLimit-Reset": "1800000060000", "X-RateLimit-Remaining": "0"}}},
+            60.0,
+            NOW + 60,
+        ),
         ({"error": {"message": '{"error": {"retry_after": 7}}'}}, 7.0, None),
         ("Error - b'{\"retry_after\": 8}'", 8.0, None),
         ({"resets_at": "2027-01-15T08:00:30+00:00"}, 30.0, NOW + 30),
@@ -104,12 +142,16 @@ def test_sentences(text: str, wait: float | None, reset: float | None) -> None:
 
 
 def test_headers_win_over_body_and_body_over_text() -> None:
-    assert parse_waits({"retry-after": "1"}, {"retry_after": 2}, "try again in 3s", now=NOW).retry_after == 1.0
+    assert (
+        parse_waits({"retry-after": "1"}, {"retry_after": 2}, "try again in 3s", now=NOW).retry_after == 1.0
+    )
     assert parse_waits({}, {"retry_after": 2}, "try again in 3s", now=NOW).retry_after == 2.0
 
 
 def test_a_date_needs_a_clock_to_become_a_wait() -> None:
-    assert parse_waits({"retry-after": "Fri, 15 Jan 2027 08:02:00 GMT"}, None, "", now=None) == Waits(None, NOW + 120)
+    assert parse_waits({"retry-after": "Fri, 15 Jan 2027 08:02:00 GMT"}, None, "", now=None) == Waits(
+        None, NOW + 120
+    )
 
 
 @pytest.mark.parametrize("text", ["", "s", "1x", "1m2", "--3", "1 2", "ms1", "1.2.3s", "٣s", "²"])
@@ -119,20 +161,41 @@ def test_what_is_no_duration_is_none(text: str) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-        st.sampled_from(["retry_after", "resets_at", "retryDelay", "headers", "retry_after_ms", "seconds", "error"])
-        | st.text(max_size=5), inner, max_size=4), max_leaves=20)  # fmt: skip
-VALUES = (st.text(max_size=40) | st.floats().map(str) | st.integers().map(str) | st.datetimes().map(str)
-          | st.from_regex(r"[-0-9.e:TZ+ hms]{0,24}", fullmatch=True))  # fmt: skip
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                ["retry_after", "resets_at", "retryDelay", "headers", "retry_after_ms", "seconds", "error"]
+            )
+            | st.text(max_size=5),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
+VALUES = (
+    st.text(max_size=40)
+    | st.floats().map(str)
+    | st.integers().map(str)
+    | st.datetimes().map(str)
+    | st.from_regex(r"[-0-9.e:TZ+ hms]{0,24}", fullmatch=True)
+)
 
 
 @given(
-    JSON | st.dictionaries(st.sampled_from(["Retry-After", "retry-after-ms", "x-ratelimit-reset", "x-ratelimit-remaining"]), VALUES),
+    JSON
+    | st.dictionaries(
+        st.sampled_from(["Retry-After", "retry-after-ms", "x-ratelimit-reset", "x-ratelimit-remaining"]),
+        VALUES,
+    ),
     JSON,
     st.text(max_size=80) | VALUES.map(lambda v: f"try again in {v}"),
     st.none() | st.floats(),
 )
-def test_waits_are_total_finite_and_never_negative(headers: Any, body: Any, text: str, now: float | None) -> None:
+def test_waits_are_total_finite_and_never_negative(
+    headers: Any, body: Any, text: str, now: float | None
+) -> None:
     found = parse_waits(headers, body, text, now=now)
     assert found.retry_after is None or 0.0 <= found.retry_after <= MAX_WAIT
     assert found.reset_at is None or math.isfinite(found.reset_at)

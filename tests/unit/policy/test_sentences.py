@@ -25,7 +25,9 @@ def test_every_reason_has_a_sentence_also_with_an_unheard_detail(reason: Reason)
 
 
 def test_an_overflow_names_the_window_and_the_numbers() -> None:
-    text = sentence(Verdict(Reason.CONTEXT_OVERFLOW, rule="test", limit=200_000, requested=208_310), model="some-model")
+    text = sentence(
+        Verdict(Reason.CONTEXT_OVERFLOW, rule="test", limit=200_000, requested=208_310), model="some-model"
+    )
     assert "too long" in text
     assert "window" in text
     assert "208,310" in text
@@ -46,8 +48,16 @@ def test_names_with_braces_are_left_as_they_are() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.0, "1 second"), (40.2, "41 seconds"), (60.0, "1 minute"), (61.0, "61 seconds"), (300.0, "5 minutes"),
-     (3600.0, "1 hour"), (13_873.0, "4 hours"), (602_705.0, "7 days")],
-)  # fmt: skip
+    [
+        (0.0, "1 second"),
+        (40.2, "41 seconds"),
+        (60.0, "1 minute"),
+        (61.0, "61 seconds"),
+        (300.0, "5 minutes"),
+        (3600.0, "1 hour"),
+        (13_873.0, "4 hours"),
+        (602_705.0, "7 days"),
+    ],
+)
 def test_durations_are_rounded_up(seconds: float, text: str) -> None:
     assert duration(seconds) == text
