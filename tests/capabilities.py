@@ -80,7 +80,7 @@ def need_systemd() -> str | None:
         return reason
     if not _SYSTEMD.exists() or _first_missing("systemd-nspawn"):
         return "needs systemd and systemd-nspawn (Debian: apt-get install systemd systemd-container)"
-    if missing := _first_missing("nsenter", "mount", "setsid"):
+    if missing := _first_missing("nsenter", "mount", "setpriv"):
         return f"needs {missing} (Debian: apt-get install util-linux)"
     return None
 
@@ -91,8 +91,8 @@ def need_docker() -> str | None:
         return reason
     if dockerd() is None:
         return "needs a Docker engine (Debian: apt-get install docker.io)"
-    if missing := _first_missing("docker", "mmdebstrap"):
-        return f"needs {missing} (Debian: apt-get install docker.io mmdebstrap)"
+    if missing := _first_missing("docker", "mmdebstrap", "setpriv"):
+        return f"needs {missing} (Debian: apt-get install docker.io mmdebstrap util-linux)"
     return None
 
 

@@ -30,6 +30,7 @@ cp -a "$STAGE/." "$SPACE/tree/"
 exec systemd-nspawn -q -D "$SPACE/tree" --machine="$NAME" -b --register=no --keep-unit --private-network "$@"
 """
 _UNIT = "hermes.service"
+_TIED = ("setpriv", "--pdeathsig", "KILL")  # ends with this process, also if that is killed
 
 
 def stage(folder: Path) -> list[str]:
@@ -78,21 +79,25 @@ class Booted:
         environment = {**os.environ, "SPACE": str(space), "STAGE": str(staged), "NAME": name}
         with self._console.open("wb") as console:
             self._outer = subprocess.Popen(
-                ["unshare", "--mount", "--propagation", "private", "sh", "-c", _BOOT, "boot", *binds],
+                [*_TIED, "unshare", "--mount", "--propagation", "private", "sh", "-c", _BOOT, "boot", *binds],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._init = until(
-            self._find_init, within=20, why=f"the container's PID 1 (console: {self._console})"
-        )
-        until(
-            lambda: self.run("systemctl", "is-system-running").stdout.strip() in {"running", "degraded"},
-            within=60,
-            why=f"the container boots (console: {self._console})",
-        )
+        self._init = 0
+        try:
+            self._wait_booted()
+        except AssertionError:
+            self.close()
+            raise
+
+    def _wait_booted(self) -> None:
+        why = f"the container boots (console: {self._console})"
+        self._init = until(self._find_init, within=20, why=why)
+        states = {"running", "degraded"}
+        until(lambda: self.run("systemctl", "is-system-running").stdout.strip() in states, within=60, why=why)
 
     def _find_init(self) -> int | None:
         if self._outer.poll() is not None:
@@ -138,9 +143,10 @@ class Booted:
         return Path(f"/proc/{self._init}/root{inside}")
 
     def close(self) -> None:
-        self.run("systemctl", "poweroff", "--no-block")
+        if self._init and self._outer.poll() is None:
+            self.run("systemctl", "poweroff", "--no-block")
         try:
-            self._outer.wait(timeout=30)
+            self._outer.wait(timeout=30 if self._init else 0)
         except subprocess.TimeoutExpired:
             os.killpg(self._outer.pid, signal.SIGKILL)
             self._outer.wait(timeout=10)

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -21,18 +20,18 @@ from tests.waiting import until
 
 BASE = "python:3.13-slim"
 IMAGE = "hermes-test"
+_ARCHIVE = "python-3.13-slim.tar"
 
 
-def base_archive() -> Path:
-    """The stand-in for the base image; made once a machine (about a minute) and kept in the user's cache."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hermes-tests"
-    archive = cache / "python-3.13-slim.v1.tar"
-    if not archive.exists():
+def provisions() -> Path:
+    """Folder with the stand-in for the base image and with compose: made once a machine (about a minute)."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hermes-tests" / "v2"
+    if not (folder / _ARCHIVE).exists():
         done = subprocess.run(
-            [ROOT / "tests/deploy/base_image.sh", archive], capture_output=True, text=True, check=False
+            [ROOT / "tests/deploy/base_image.sh", folder], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"the base image could not be made: {done.stderr[-2000:]}"
-    return archive
+    return folder
 
 
 class Engine:
@@ -41,33 +40,19 @@ class Engine:
     def __init__(self, folder: Path) -> None:
         program = dockerd()
         assert program is not None
+        if (plugins := provisions() / "cli-plugins").exists():
+            shutil.copytree(plugins, folder / "config/cli-plugins")
         self._folder = folder
         self._log = folder / "engine.log"
         self._group = f"hermes-test-{os.getpid()}"
         socket = folder / "sock"
         # A shell is process 1 there: it reaps what the engine orphans, and its end ends all the others.
-        command = [
-            *(
-                "unshare",
-                "--mount",
-                "--propagation",
-                "private",
-                "--pid",
-                "--fork",
-                "--kill-child",
-                "--mount-proc",
-            ),
-            *("sh", "-c", '"$@" & wait', "engine", program),
-            *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
-            *("--pidfile", str(folder / "pid"), "--host", f"unix://{socket}", "--cgroup-parent", self._group),
-            *(
-                "--default-ulimit",
-                "nofile=1024:4096",
-                "--iptables=false",
-                "--ip6tables=false",
-                "--bridge=none",
-            ),
-        ]
+        space = "setpriv --pdeathsig KILL unshare --mount --propagation private --pid --fork --kill-child"
+        command = [*space.split(), "--mount-proc", "sh", "-c", '"$@" & wait', "engine", program]
+        command += ["--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")]
+        command += ["--pidfile", str(folder / "pid"), "--host", f"unix://{socket}"]
+        command += f"--cgroup-parent {self._group} --default-ulimit nofile=1024:4096".split()
+        command += ["--iptables=false", "--ip6tables=false", "--bridge=none"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -78,7 +63,11 @@ class Engine:
         )
         self._client = [client, "--host", f"unix://{socket}"]
         self._environment = {**os.environ, "DOCKER_BUILDKIT": "0", "DOCKER_CONFIG": str(folder / "config")}
-        until(self._answers, within=30, why=f"the engine starts (log: {self._log})")
+        try:
+            until(self._answers, within=30, why=f"the engine starts (log: {self._log})")
+        except AssertionError:
+            self.close()
+            raise
 
     def _answers(self) -> bool:
         if self._process.poll() is not None:
@@ -106,7 +95,7 @@ class Engine:
         """Imports the stand-in as the base image and builds the project's Dockerfile on it."""
         path = "PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
         changes = ["-c", 'CMD ["python3"]', "-c", f"ENV {path} LANG=C.UTF-8"]
-        self.must("import", *changes, str(base_archive()), BASE, within=180)
+        self.must("import", *changes, str(provisions() / _ARCHIVE), BASE, within=180)
         self.must("build", "--network=host", "--tag", IMAGE, str(ROOT), within=900)
 
     def inspect(self, kind: str, name: str) -> dict[str, Any]:
@@ -117,7 +106,7 @@ class Engine:
         names = self.docker("ps", "--all", "--quiet").stdout.split()
         if names:
             self.docker("rm", "--force", "--volumes", *names)
-        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.kill()
         self._process.wait(timeout=20)
         for group in Path("/sys/fs/cgroup").rglob(self._group):
             for folder, _, _ in os.walk(group, topdown=False):

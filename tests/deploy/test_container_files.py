@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 
-import pytest
 import yaml
 
 from tests.structure.source import ROOT
@@ -55,22 +52,3 @@ def test_only_what_the_image_is_made_of_is_sent_to_the_builder() -> None:
         for name in line.split()
     }
     assert copied == {rule[1:] for rule in rules if rule.startswith("!")}
-
-
-def _compose() -> str | None:
-    docker = shutil.which("docker")
-    if docker is None:
-        return None
-    known = subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode == 0
-    return docker if known else None
-
-
-@pytest.mark.skipif(_compose() is None, reason="docker: needs the compose plugin of docker")
-def test_compose_understands_the_file() -> None:
-    docker = _compose()
-    assert docker is not None
-    done = subprocess.run(
-        [docker, "compose", "-f", "compose.yaml", "config", "--quiet"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr

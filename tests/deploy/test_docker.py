@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
@@ -22,6 +23,18 @@ for place in pathlib.Path("/proc").glob("[0-9]*"):
     if b"run" in words and int(place.name) not in (1, os.getpid()):
         os.kill(int(place.name), signal.SIGKILL)
 """
+
+
+WITHOUT_NETWORK = f"""
+services:
+  hermes:
+    image: {IMAGE}
+    build: !reset null
+    ports: !reset []
+    network_mode: none
+    healthcheck: {{interval: 1s, timeout: 5s}}
+"""
+"""Laid over compose.yaml: the engine of the tests has no bridge, and the image is built already."""
 
 
 def flags_of_compose() -> list[str]:
@@ -162,3 +175,17 @@ def test_a_bad_configuration_ends_with_78_and_says_where(engine: Engine, volume:
         assert "config.yaml:1" in container.logs()
     finally:
         container.remove()
+
+
+def test_compose_brings_it_up_and_takes_it_down(engine: Engine, tmp_path: Path) -> None:
+    if engine.docker("compose", "version").returncode != 0:
+        pytest.skip("docker: needs the compose plugin")
+    override = tmp_path / "override.yaml"
+    override.write_text(WITHOUT_NETWORK)
+    files = ("--project-name", "hermes-test", "-f", str(ROOT / "compose.yaml"), "-f", str(override))
+    try:
+        engine.must("compose", *files, "up", "--detach", "--no-build", "--wait", within=120)
+        assert engine.must("compose", *files, "exec", "-T", "hermes", "hermes", "chat", "Up?")
+    finally:
+        down = engine.docker("compose", *files, "down", "--volumes", within=120)
+    assert down.returncode == 0, down.stderr
