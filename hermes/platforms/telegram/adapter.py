@@ -28,6 +28,7 @@ from hermes.platforms.telegram.failures import FailureReader
 from hermes.platforms.telegram.normalise import normalise
 from hermes.platforms.telegram.render import render
 from hermes.platforms.telegram.transport import AiohttpRequest, ApiBot, close_within
+from hermes.platforms.telegram.webhook import Delivery, Mailbox, Webhook
 
 API_ADDRESS = "https://api.telegram.org"
 POLL_MARGIN = 15.0  # seconds after the poll's own time-out at which it counts as stalled
@@ -47,7 +48,8 @@ QUICK_POLL_PAUSE = 1.0
 class TelegramPlatform:
     """One bot. ``base_url`` is a Bot API server's address up to and without ``/bot<token>``.
 
-    ``poll_timeout`` in seconds; ``connections`` bounds concurrent sends. ``wall`` gives unix seconds.
+    ``poll_timeout`` in whole seconds; ``connections`` bounds concurrent sends. With a ``webhook`` Telegram
+    calls us: the web server hands each request to ``take``. ``wall`` gives unix seconds.
     """
 
     name = PLATFORM
@@ -66,11 +68,12 @@ class TelegramPlatform:
         poll_margin: float = POLL_MARGIN,
         resolver: AbstractResolver | None = None,
         proxy: str | None = None,
+        webhook: Webhook | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._token = token
         self._address = (base_url or API_ADDRESS).rstrip("/")
-        self._poll_timeout = poll_timeout
+        self._poll_timeout = int(poll_timeout)
         self._poll_margin = poll_margin
         self._connections = connections
         self._connect_timeout = connect_timeout
@@ -78,6 +81,8 @@ class TelegramPlatform:
         self._send_limit = POOL_TIMEOUT + connect_timeout + read_timeout + SEND_MARGIN
         self._resolver = resolver
         self._proxy = proxy
+        self._webhook = webhook
+        self._mailbox = Mailbox()
         self._wall = wall
         head = token.partition(":")[0]
         self._envelopes = Envelopes(head if head.isdigit() else "")
@@ -124,12 +129,25 @@ class TelegramPlatform:
             raise PlatformFailure(self.failures.garbage("getMe"))
         self._envelopes.account = str(me["id"])
         self._envelopes.username = str(me.get("username") or "")
+        if self._webhook is not None:
+            await self._call("setWebhook", self._webhook_data(self._webhook), limit=self._send_limit)
+
+    @staticmethod
+    def _webhook_data(webhook: Webhook) -> dict[str, Any]:
+        return {
+            "url": webhook.url,
+            "secret_token": webhook.secret,
+            "allowed_updates": list(SERVED),
+            "drop_pending_updates": False,
+        }
 
     async def receive(self) -> Batch:
         """One long poll; updates not yet confirmed come again. Raises PlatformFailure."""
         if self._quick_polls >= QUICK_POLLS:
             await asyncio.sleep(QUICK_POLL_PAUSE)  # a server that does not hold the poll must not spin us
         await self._answer_buttons()
+        if self._webhook is not None:
+            return await self._called()
         begun = time.monotonic()
         try:
             answer = await self._poll()
@@ -140,14 +158,34 @@ class TelegramPlatform:
             answer = await self._poll()
         if not isinstance(answer, list):
             raise PlatformFailure(self.failures.garbage("getUpdates"))
-        quick = not answer and self._poll_timeout > 0 and time.monotonic() - begun < QUICK_POLL
+        quick = not answer and time.monotonic() - begun < QUICK_POLL
         self._quick_polls = self._quick_polls + 1 if quick else 0
+        return self._batch(answer, ())
+
+    def _batch(self, updates: list[Any], deliveries: tuple[Delivery, ...]) -> Batch:
         now = self._wall()
-        token = Token(_next_offset(answer), _presses(answer))
-        return Batch(tuple(self._envelopes.of(update, now) for update in answer), token)
+        token = Token(_next_offset(updates), _presses(updates), deliveries)
+        return Batch(tuple(self._envelopes.of(update, now) for update in updates), token)
+
+    async def _called(self) -> Batch:
+        """What Telegram brought. An idle cycle is complete when Telegram still knows our address."""
+        deliveries = await self._mailbox.take(self._poll_timeout or 1)
+        if not deliveries:
+            info = await self._call("getWebhookInfo", {}, limit=self._send_limit)
+            url = info.get("url") if isinstance(info, dict) else None
+            if self._webhook is None or url != self._webhook.url:
+                raise PlatformFailure(self.failures.webhook_lost())
+        return self._batch([delivery.update for delivery in deliveries], deliveries)
+
+    async def take(self, update: object, secret: str) -> bool | None:
+        """An update that a request to our webhook brought: True when it is on disk, False for "come again",
+        None when the request does not show our secret. ``secret`` is the request's header."""
+        if self._webhook is None or not self._webhook.knows(secret):
+            return None
+        return await self._mailbox.put(update)
 
     async def _poll(self) -> Any:
-        data: dict[str, Any] = {"timeout": int(self._poll_timeout), "allowed_updates": list(SERVED)}
+        data: dict[str, Any] = {"timeout": self._poll_timeout, "allowed_updates": list(SERVED)}
         if self._offset is not None and time.monotonic() - self._offset_at < OFFSET_LIFETIME:
             data["offset"] = self._offset
         limit = self._poll_timeout + self._poll_margin
@@ -157,6 +195,7 @@ class TelegramPlatform:
         """The next poll tells Telegram that we have this batch."""
         if not isinstance(batch.token, Token):
             return
+        self._mailbox.confirm(batch.token.deliveries)
         self._pressed = [*self._pressed, *batch.token.presses][:ANSWERS]
         if batch.token.next_offset is not None:
             self._offset = batch.token.next_offset
@@ -226,6 +265,7 @@ class TelegramPlatform:
 
     async def aclose(self) -> None:
         """Every connection is closed within ``CLOSE_LIMIT`` seconds."""
+        self._mailbox.give_back()
         for request in self._requests or ():
             await close_within(request, CLOSE_LIMIT)
 
@@ -237,10 +277,11 @@ class TelegramPlatform:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What ``confirm`` needs of a batch: the offset that confirms it, and the buttons pressed in it."""
+    """What ``confirm`` needs of a batch: its confirming offset, pressed buttons, requests that wait."""
 
     next_offset: int | None
     presses: tuple[str, ...] = ()
+    deliveries: tuple[Delivery, ...] = ()
 
 
 def _presses(updates: list[Any]) -> tuple[str, ...]:

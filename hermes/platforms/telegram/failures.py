@@ -127,6 +127,12 @@ class FailureReader:
         """Refused by a bound of ours: nothing was asked of the platform, or its answer was not taken."""
         return DeliveryFacts(self._platform, code="bound", message=f"{method}: {why}")
 
+    def webhook_lost(self) -> DeliveryFacts:
+        """Telegram knows another webhook than ours: somebody else uses the token."""
+        return DeliveryFacts(
+            self._platform, status=409, message="Conflict: the webhook was changed by somebody else"
+        )
+
     def is_webhook_conflict(self, facts: DeliveryFacts) -> bool:
         """True for the 409 that says a webhook is set, which deleteWebhook cures."""
         return facts.status == 409 and "webhook" in facts.message.lower()
