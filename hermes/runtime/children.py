@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 AFTERWARDS = 1.0
 """Seconds that output may still come after the child ended (a descendant may hold the pipe for ever)."""
@@ -68,8 +69,8 @@ async def run_process(
 ) -> ProcessResult:
     """Runs a program without a shell, in a session of its own, and keeps `max_output` bytes of each stream.
 
-    Its whole group is killed when `timeout` seconds are over (ChildTimeout), when the caller is cancelled, and
-    when it ends and leaves descendants. Raises OSError if it cannot be started. `env` None: inherited.
+    Its whole group is killed when `timeout` seconds are over (ChildTimeout), when the caller is cancelled,
+    and when it ends and leaves descendants. Raises OSError if it cannot be started. `env` None: inherited.
     """
     process = await asyncio.create_subprocess_exec(
         *argv,
@@ -80,7 +81,9 @@ async def run_process(
         cwd=cwd,
         env=env,
     )
-    assert process.stdin and process.stdout and process.stderr
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     groups.add(process.pid)
     readers = [
         asyncio.ensure_future(_read(stream, bytearray(), max_output))
@@ -102,14 +105,14 @@ async def run_process(
 
 
 async def _end(
-    process: asyncio.subprocess.Process, groups: ChildGroups, tasks: Sequence[asyncio.Future[object]]
+    process: asyncio.subprocess.Process, groups: ChildGroups, tasks: Sequence[asyncio.Future[Any]]
 ) -> None:
     groups.kill(process.pid)
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
-    if process.returncode is None:
-        await asyncio.shield(process.wait())
+    if process.returncode is None:  # bounded: a process in an uninterruptible call dies when it likes
+        await asyncio.wait([asyncio.ensure_future(process.wait())], timeout=AFTERWARDS)
     groups.discard(process.pid)
     # A descendant outside of the group may hold the pipes: close our ends.
     process._transport.close()  # type: ignore[attr-defined]

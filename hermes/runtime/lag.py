@@ -63,6 +63,7 @@ class LagMonitor:
         self._sample: tuple[float, tuple[str, ...]] | None = None
         self._watcher_late = 0.0
         self._thread_id = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._handle: asyncio.TimerHandle | None = None
         self._watcher: threading.Thread | None = None
         self._stop = threading.Event()
@@ -96,7 +97,8 @@ class LagMonitor:
         self._cpu = time.thread_time()
         self._sample = None
         self._watcher_late = 0.0
-        self._handle = self._loop.call_later(self.interval, self._beat)
+        if self._loop is not None:
+            self._handle = self._loop.call_later(self.interval, self._beat)
 
     def _beat(self) -> None:
         now = time.monotonic()
@@ -139,11 +141,9 @@ class LagMonitor:
 
 
 def _names(frame: FrameType | None) -> tuple[str, ...]:
-    found = []
+    found: list[str] = []
     while frame is not None and len(found) < FRAMES:
         code = frame.f_code
         found.append(f"{code.co_filename}:{frame.f_lineno} {code.co_qualname}")
         frame = frame.f_back
     return tuple(found)
-
-

@@ -24,8 +24,8 @@ class LaneRun:
 class Lanes(Generic[K]):
     """Runs `handler(key, run)` whenever `key` has work: at most once per key and `width` in all at a time.
 
-    Keys beyond the width wait first come, first served. What the handler raises goes to `on_error(key, error)`
-    and ends only that run. Must be used from one loop; `wake` and `cancel` never wait.
+    Keys beyond the width wait first come, first served. What the handler raises goes to
+    `on_error(key, error)` and ends only that run. Must be used from one loop; `wake` and `cancel` never wait.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Lanes(Generic[K]):
             self._start(key)
 
     def cancel(self, key: K, cause: object) -> bool:
-        """Records the cause, then cancels the run of `key` (R14). False: nothing runs. The first cause stays."""
+        """Records the cause, then cancels the run of `key` (R14); the first cause stays. False: nothing runs."""
         run = self._running.get(key)
         if run is None or run._task is None:
             return False
@@ -90,7 +90,7 @@ class Lanes(Generic[K]):
         self._stopped = True
         self._waiting.clear()
 
-    async def drain(self, timeout: float) -> list[K]:
+    async def drain(self, timeout: float) -> list[K]:  # noqa: ASYNC109 - answers who still runs
         """Waits up to `timeout` seconds until nothing runs or waits; answers the keys that still run.
 
         Cancels nothing. Without `stop_intake` new work keeps it waiting.

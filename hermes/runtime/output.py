@@ -66,7 +66,7 @@ class LineSink:
             self._changed.notify_all()
 
     def flush(self, timeout: float) -> bool:
-        """Waits up to `timeout` seconds until nothing waits; blocks, so never on the loop. True: all written."""
+        """Blocks up to `timeout` seconds until nothing waits; never for the loop. True: all written."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._lines and not self._busy, timeout)
 

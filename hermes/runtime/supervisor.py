@@ -77,7 +77,7 @@ class Supervisor:
         self.parked.pop(name, None)
         return self.spawn(self._keep(factory, name, restarts, seconds, essential), name)
 
-    async def aclose(self, timeout: float) -> list[str]:
+    async def aclose(self, timeout: float) -> list[str]:  # noqa: ASYNC109 - answers who is left
         """Cancels all and waits up to `timeout` seconds; answers the names of those that did not end."""
         self._closed = True
         mine = {task for task in self._tasks if task is not asyncio.current_task()}
@@ -124,7 +124,7 @@ class Supervisor:
             leaked = LeakedCancellation("ended as cancelled, though nobody cancelled it")
             leaked.__cause__ = error
             return leaked
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - R26
             return error
         return None
 
@@ -142,5 +142,5 @@ def outcome_of(fn: Callable[..., T], *args: object) -> tuple[T, None] | tuple[No
     """Calls `fn`; what it raises is answered. For worker threads, which outlive any job (R26)."""
     try:
         return fn(*args), None
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - R26
         return None, error

@@ -25,7 +25,7 @@ class SystemdNotifier:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], *, pid: int) -> SystemdNotifier:
-        """From NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID (a watchdog meant for another pid is ignored)."""
+        """From NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID (a watchdog for another pid is ignored)."""
         text = environ.get("WATCHDOG_USEC", "")
         meant = environ.get("WATCHDOG_PID")
         mine = not meant or meant == str(pid)
