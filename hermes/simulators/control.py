@@ -12,7 +12,8 @@ It listens on its own port, so it answers while the simulator refuses connection
 Telegram: POST /say /edit /press /inject with the arguments of TelegramUser, /revoke /restore
 /block /kick /reopen, GET /chat?id= /calls?since= /wait?id=&text=&count=&timeout= (until `count` messages that
 contain `text` stand in the chat). Models: POST /script [answer or fault, ...], /config {"latency": ...},
-GET /requests?since= /wait?requests=&timeout=.
+GET /requests?since= /wait?requests=&pieces=&timeout= (`pieces`: content events of the last request's stream).
+/wait of Telegram takes calls=METHOD&count= and polls=1 as well.
 """
 
 from __future__ import annotations
@@ -133,11 +134,15 @@ class Control(Loopback):
 
         def reached() -> bool:
             if isinstance(sim, TelegramSimulator):
+                if "polls" in query:
+                    return sim.polls >= int(query["polls"])
                 if "calls" in query:
                     return len(sim.called(query["calls"])) >= count
                 texts = sim.texts(int(query.get("id", 0)))
                 return sum(query.get("text", "") in text for text in texts) >= count
-            return isinstance(sim, ModelSimulator) and len(sim.requests) >= count
+            if not isinstance(sim, ModelSimulator) or len(sim.requests) < count:
+                return False
+            return count == 0 or sim.requests[-1].pieces >= int(query.get("pieces", 0))
 
         try:
             await sim.wait_for(reached, float(query.get("timeout", 10)))

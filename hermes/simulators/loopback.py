@@ -101,10 +101,11 @@ class Loopback:
         await self.listen()
 
     async def close(self) -> None:
-        """Ends every connection and waits until nothing of the server is left."""
+        """Ends every connection, as a crash would, and waits until nothing of the server is left."""
         self._closing.set()
-        self.changed()
         self.unlisten()
+        self.drop_connections()
+        self.changed()
         tasks, self._tasks = self._tasks, None
         if tasks is not None:
             await tasks.__aexit__(None, None, None)
@@ -164,8 +165,11 @@ class Loopback:
 
     async def _reopen(self, seconds: float) -> None:
         await self.hold(seconds)
-        if not self._closing.is_set():
-            await self.listen()
+        while not self._closing.is_set() and not self.listening:
+            try:
+                await self.listen()
+            except OSError:  # somebody else took the port meanwhile: it is theirs until they leave
+                await self.hold(0.05)
 
     async def hold(self, seconds: float) -> None:
         """Lets `seconds` pass, fewer if the simulator closes."""

@@ -50,6 +50,8 @@ class ModelRequest:
     fault: str = ""
     outcome: str = "open"
     ended_at: float | None = None
+    pieces: int = 0
+    """Content events sent so far, so that a test can act in the middle of a stream."""
 
     @property
     def stream(self) -> bool:
@@ -317,7 +319,7 @@ class ModelSimulator(Loopback):
                     await response.write(event.data[at : at + drip.size])
                     await self.hold(drip.gap)
             if event.kind is EventKind.PIECE:
-                sent += 1
+                record.pieces = sent = sent + 1
                 self.changed()
                 if gap:
                     await self.hold(gap)

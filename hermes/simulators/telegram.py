@@ -22,6 +22,10 @@ TOKEN = "424242:simulated-token-of-a-bot"
 _CONFLICT = (
     "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
 )
+_WEBHOOK = (
+    "Conflict: can't use getUpdates method while webhook is active; "
+    "use deleteWebhook to delete the webhook first"
+)
 
 
 class TelegramSimulator(Loopback, TelegramUser):
@@ -161,6 +165,8 @@ class TelegramSimulator(Loopback, TelegramUser):
         return METHODS[method](self.world, params, self.bot)
 
     async def _updates(self, params: Params, token: str) -> list[dict[str, Any]]:
+        if self.world.webhook:
+            raise Refusal(409, _WEBHOOK)
         self._poller += 1
         mine = self._poller
         self.changed()  # ends an older poll

@@ -352,7 +352,17 @@ def _callback(world: World, params: Params, bot: dict[str, Any]) -> bool:
     return True
 
 
+def _set_webhook(world: World, params: Params, bot: dict[str, Any]) -> bool:
+    world.webhook = params.text("url")
+    return _drop_pending(world, params)
+
+
 def _delete_webhook(world: World, params: Params, bot: dict[str, Any]) -> bool:
+    world.webhook = ""
+    return _drop_pending(world, params)
+
+
+def _drop_pending(world: World, params: Params) -> bool:
     if params.flag("drop_pending_updates"):
         world.pending.clear()
     return True
@@ -365,9 +375,10 @@ METHODS: dict[str, Method] = {
         "can_read_all_group_messages": False,
         "supports_inline_queries": False,
     },
+    "setwebhook": _set_webhook,
     "deletewebhook": _delete_webhook,
     "getwebhookinfo": lambda world, params, bot: {
-        "url": "",
+        "url": world.webhook,
         "has_custom_certificate": False,
         "pending_update_count": len(world.pending),
     },

@@ -123,6 +123,7 @@ class World:
         self.open_callbacks: set[str] = set()
         self.flood: Flood | None = None
         self.strict_chats = False
+        self.webhook = ""
 
     def new_message_id(self, chat: int) -> int:
         self.next_message[chat] = self.next_message.get(chat, 0) + 1

@@ -84,6 +84,20 @@ async def test_a_process_refuses_connections_while_its_control_answers() -> None
                 await client.models.list()
 
 
+async def test_a_test_can_wait_for_the_middle_of_a_stream() -> None:
+    async with running("openai") as door:
+        client = openai.AsyncOpenAI(api_key="k", base_url=door.where["base_url"], max_retries=0, timeout=5)
+        async with client:
+            await door.order("script", [{"text": "abcdefgh", "pieces": 4, "gap": 0.05}])
+            stream = await client.chat.completions.create(
+                model="m", messages=[{"role": "user", "content": "x"}], stream=True
+            )
+            assert await door.read("wait", requests=1, pieces=2, timeout=5) == {"reached": True}
+            await stream.close()
+            (request,) = await door.read("requests")
+            assert request["pieces"] >= 2
+
+
 async def test_scripts_and_faults_come_from_outside() -> None:
     async with running("anthropic", "--api-key", "k") as door:
         client = anthropic.AsyncAnthropic(

@@ -70,6 +70,14 @@ async def test_updates_come_again_until_a_higher_offset_confirms_them(
     assert sim.world.confirmed == [first[0].update_id]
 
 
+async def test_a_webhook_forbids_polling_until_it_is_deleted(sim: TelegramSimulator, bot: Bot) -> None:
+    await bot.set_webhook("https://example.org/hook")
+    with pytest.raises(Conflict, match="while webhook is active"):
+        await bot.get_updates()
+    await bot.delete_webhook()
+    assert await bot.get_updates() == ()
+
+
 async def test_a_negative_offset_keeps_only_the_last_updates(sim: TelegramSimulator, bot: Bot) -> None:
     for text in ("a", "b", "c"):
         sim.say(7, text)
@@ -304,8 +312,10 @@ async def test_a_revoked_token_is_refused_until_it_is_restored(sim: TelegramSimu
         await bot.get_me()
     sim.restore()
     assert (await bot.get_me()).id == bot.id
+    stranger = make_bot(sim, token="1:wrong")
     with pytest.raises(InvalidToken):
-        await make_bot(sim, token="1:wrong").initialize()
+        await stranger.initialize()
+    await stranger.shutdown()
 
 
 async def test_a_flood_ban_doubles_for_whoever_goes_on(bot: Bot, sim: TelegramSimulator) -> None:
