@@ -54,6 +54,7 @@ class ModelSpec(Section):
     price_input: Number = key(0.0, "US dollars a million prompt tokens.", ge=0)
     price_output: Number = key(0.0, "US dollars a million answer tokens.", ge=0)
     images: Flag = key(False, "Whether the model takes images.")
+    tools: Flag = key(True, "Whether the model is offered tools; false for models that cannot call any.")
 
 
 class PoolStrategy(StrEnum):
@@ -157,6 +158,10 @@ class KeyedProviderConfig(ProviderConfig):
                     "one of them",
                     f"remove {given[1]} or {given[0]}",
                 )
+            )
+        if any(not one.get_secret_value() for one in self.api_keys):
+            found.append(
+                Complaint("api_keys", "an empty key in the pool", "keys", "remove it, or set its variable")
             )
         if self.credential is not None and not _filled(self.credential, _NEEDED[self.credential.kind]):
             name = _NEEDED[self.credential.kind]

@@ -7,7 +7,7 @@ from collections.abc import Mapping as Values
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hermes.config.display import SECRET_NAMES, is_secret_path, show_path
+from hermes.config.display import SECRET_NAMES, is_secret_path, show_key, show_path, show_value
 from hermes.config.document import Mapping, Node, Scalar, Sequence
 from hermes.config.errors import Problem
 from hermes.config.yaml_traps import sexagesimal_value, truth
@@ -102,8 +102,10 @@ class _Walk:
                 values[key] = self.node(child, here, off)
             except _Skip:
                 continue
-            if key.endswith("_file") and key.removesuffix("_file") in SECRET_NAMES and not off:
-                self._secret_file(key, values, path, node)
+        if not off:
+            for key in [one for one in values if one.endswith("_file")]:
+                if key.removesuffix("_file") in SECRET_NAMES:
+                    self._secret_file(key, values, path)
         return values
 
     def sequence(self, node: Sequence, path: KeyPath, off: bool) -> list[object]:
@@ -187,14 +189,14 @@ class _Walk:
         if missing and off:
             raise _Skip
         if missing:
-            names = ", ".join(missing)
+            names = ", ".join(map(show_key, missing))
             self.fail(
                 path,
                 node.line,
                 f"variable {names} is not set",
                 "a variable that is set, or a default",
-                f"set {names} (the file .env in HERMES_HOME will do), write ${{{missing[0]}:-}} for "
-                "empty, or enabled: false in this section",
+                f"set {names} (the file .env in HERMES_HOME will do), write ${{{show_key(missing[0])}:-}} "
+                "for empty, or enabled: false in this section",
             )
         return FromVariable(text) if used else text
 
@@ -211,14 +213,14 @@ class _Walk:
         except _Skip:
             return False
 
-    def _secret_file(self, key: str, values: dict[str, object], path: KeyPath, node: Mapping) -> None:
+    def _secret_file(self, key: str, values: dict[str, object], path: KeyPath) -> None:
         name = values[key]
         target = key.removesuffix("_file")
         here = (*path, key)
         place = self.out.places[here]
         if not isinstance(name, str) or not name:
             return
-        if target in node.entries:
+        if (*path, target) in self.out.places and values.get(target) != "":
             self.out.broken.add(here)
             self.out.problems.append(
                 Problem(
@@ -231,14 +233,13 @@ class _Walk:
                 )
             )
             return
-        file = Path(name).expanduser() if name.startswith("~") and "HOME" in self.environ else Path(name)
         self.out.places[(*path, target)] = Place(self.file, place.line, None, hidden=True)
         try:
-            secret = read_secret(self.folder / file)
+            secret = read_secret(locate(name, self.folder, self.environ))
         except (OSError, ValueError) as error:
             self.out.broken.update({here, (*path, target)})
             reason = (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
-            shown = "the file" if isinstance(name, FromVariable) else f"the file {name}"
+            shown = "the file" if isinstance(name, FromVariable) else f"the file {show_value(name)}"
             self.out.problems.append(
                 Problem(
                     self.file,
@@ -251,6 +252,12 @@ class _Walk:
             )
             return
         values[target] = FromVariable(secret)
+
+
+def locate(name: str, folder: Path, environ: Values[str, str]) -> Path:
+    """The file a key names: below the user's home after ``~/``, else relative to ``folder``."""
+    home = environ.get("HOME")
+    return Path(home, name[2:]) if home and name.startswith("~/") else folder / name
 
 
 def read_secret(file: Path) -> str:

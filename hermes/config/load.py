@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from hermes.config.adapters import ChatPlatformConfig, PlatformConfig, ProviderConfig
+from hermes.config.credentials import settle_credentials
 from hermes.config.display import show_path
 from hermes.config.document import Unreadable, parse
 from hermes.config.errors import ConfigError, Problem
@@ -59,7 +60,8 @@ def load_config(
     except Unreadable as error:
         raise ConfigError((*problems, *error.problems)) from None
     said = list(apply_known(expanded, environ))
-    building = _Building(expanded, Explainer(expanded), said)
+    folder = home if path is None else path.absolute().parent
+    building = _Building(expanded, Explainer(expanded), said, environ, folder)
     config = building.build(platform_models, provider_models)
     found = (*problems, *building.explainer.problems)
     if found or config is None:
@@ -96,6 +98,8 @@ class _Building:
     expanded: Expanded
     explainer: Explainer
     said: list[str]
+    environ: Mapping[str, str]
+    folder: Path
 
     def build(
         self, platform_models: Mapping[str, type[BaseModel]], provider_models: Mapping[str, type[BaseModel]]
@@ -109,6 +113,8 @@ class _Building:
             return None
         config = config.model_copy(update={"platforms": platforms, "providers": providers})
         self._complaints(config)
+        settled = settle_credentials(providers, self.environ, self.folder, self.explainer)
+        config = config.model_copy(update={"providers": settled})
         if not self.expanded.is_broken(("providers",)):
             config = self._resolve(config)
         self._announce(config)

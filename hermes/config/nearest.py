@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hermes.config.display import show_key
+
 _LONGEST = 64
 
 
@@ -46,7 +48,7 @@ def nearest(word: str, choices: Iterable[str], limit: int = 2) -> str | None:
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """`` (did you mean …?)`` or nothing."""
     found = nearest(word, choices)
-    return f" (did you mean {found}?)" if found is not None else ""
+    return f" (did you mean {show_key(found)}?)" if found is not None else ""
 
 
 def _plain(word: str) -> str:

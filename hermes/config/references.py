@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hermes.config.adapters import ProviderConfig
+from hermes.config.display import show_key
 from hermes.config.expand import KeyPath
 from hermes.config.explain import Explainer
 from hermes.config.known import DEFAULT_MODELS
@@ -84,7 +85,7 @@ def check_provider(
         explainer.say(
             path,
             f"found {explainer.found(path)}, which is no provider of this file",
-            ", ".join(providers) + did_you_mean(name, providers),
+            ", ".join(map(show_key, providers)) + did_you_mean(name, providers),
             "define it under providers, or name another",
         )
         return False
@@ -92,7 +93,7 @@ def check_provider(
         explainer.say(
             path,
             "a provider that is disabled",
-            ", ".join(n for n, p in providers.items() if p.enabled),
+            ", ".join(show_key(n) for n, p in providers.items() if p.enabled),
             "enable it, or name another",
         )
         return False
