@@ -68,7 +68,9 @@ class _Writer:
     gap: int = 0
     spans: list[Span] = field(default_factory=list)
     lists: list[int | None] = field(default_factory=list)  # None: bullets; else the next number
-    marks: list[int] = field(default_factory=list)  # starts of open headings and quotes
+    marks: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # open headings and quotes: start, spans before
 
     def write(self, text: str) -> None:
         self.pieces.append(text)
@@ -114,9 +116,9 @@ class _Writer:
             case "paragraph_close":
                 self.end(1 if token.hidden else 2)
             case "heading_open":
-                self.marks.append(self.begin())
+                self.marks.append((self.begin(), len(self.spans)))
             case "heading_close":
-                self._heading(self.marks.pop())
+                self._heading(*self.marks.pop())
             case "fence" | "code_block":
                 self._code(token)
             case "hr":
@@ -124,9 +126,9 @@ class _Writer:
                 self.write(RULE)
                 self.end(2)
             case "blockquote_open":
-                self.marks.append(self.begin())
+                self.marks.append((self.begin(), len(self.spans)))
             case "blockquote_close":
-                self._quote(self.marks.pop())
+                self._quote(self.marks.pop()[0])
             case _:
                 self._list(token, following)
 
@@ -159,8 +161,8 @@ class _Writer:
             self.write(f"{number}. ")
             self.lists[-1] = number + 1
 
-    def _heading(self, start: int) -> None:
-        self.spans = [s for s in self.spans if s.kind != "bold" or s.start < start]
+    def _heading(self, start: int, before: int) -> None:
+        self.spans[before:] = [s for s in self.spans[before:] if s.kind != "bold"]
         self.span(start, "bold")
         self.end(2)
 

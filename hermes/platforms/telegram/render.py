@@ -30,7 +30,8 @@ from hermes.platforms.telegram.markdown import Flow, Span, flow_of
 LIMIT = 4096  # UTF-16 units of one message
 MARK_ROOM = 64  # kept free in each part for the repeat mark (R18)
 MAX_ENTITIES = 100  # Telegram ignores what exceeds this
-MAX_MARKDOWN = 32_000  # characters; a longer text is sent as it is, for parsing it would hold the loop
+MAX_MARKDOWN = 24_000  # characters; a longer text is sent as it is, for parsing it would hold the loop
+MAX_BRACKETS = 2_000  # likewise: the parser's time grows with the square of unmatched ones
 
 _MARKUP = re.compile(r"[*_`~\[\]<>|&\\#\t\r\0]|^ |^(?:[-+=]|\d{1,9}[.)])", re.MULTILINE)
 _LINE_ENDS = re.compile(r" +$", re.MULTILINE)
@@ -52,7 +53,7 @@ def render(text: str) -> tuple[OutgoingPart, ...]:
 
 def flow_of_text(text: str) -> Flow:
     """``text`` rendered; what holds no markup is not parsed at all."""
-    if len(text) > MAX_MARKDOWN:
+    if len(text) > MAX_MARKDOWN or text.count("[") > MAX_BRACKETS:
         return Flow(text.strip())
     if _MARKUP.search(text) is not None:
         return flow_of(text)

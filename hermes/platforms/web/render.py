@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from markdown_it.utils import EnvType, OptionsDict
 
 SCHEMES = ("http:", "https:", "mailto:")
-MAX_MARKDOWN = 200_000  # characters; a longer text is shown as it is
+MAX_MARKDOWN = 50_000  # characters; a longer text is shown as it is, for parsing it would hold the loop
+MAX_BRACKETS = 2_000  # likewise: the parser's time grows with the square of unmatched ones
 _IGNORED = re.compile(r"[\x00-\x20]+")
 
 
@@ -42,7 +43,7 @@ def render(text: str) -> tuple[OutgoingPart, ...]:
 
 def html_of(text: str) -> str:
     """``text`` as safe HTML; total for any text."""
-    if len(text) > MAX_MARKDOWN:
+    if len(text) > MAX_MARKDOWN or text.count("[") > MAX_BRACKETS:
         return f"<pre>{escape(text)}</pre>"
     return str(_renderer().render(text))
 

@@ -246,3 +246,13 @@ def _timed(text: str) -> float:
     begun = time.perf_counter()
     render(text)
     return time.perf_counter() - begun
+
+
+@pytest.mark.parametrize(
+    "unit", ["[", "# a\n", "- a\n", "a\n", "**a*", "[a](", "> ", "|a", "***a", "_", "`a``"]
+)
+def test_no_text_holds_the_loop_for_long(unit: str) -> None:
+    source = unit * (MAX_MARKDOWN // len(unit))
+    begun = time.process_time()
+    assert render(source)
+    assert time.process_time() - begun < 1.5
