@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from hermes.core.failures import FaultKind, Phase
-from hermes.core.transcript import ModelReply, ToolCall, without_lone_surrogates
+from hermes.core.transcript import FinishReason, ModelReply, ToolCall, without_lone_surrogates
 from hermes.providers.limits import CallClock
 from hermes.providers.sse import EventTooLong, SseEvent, SseReader
 
@@ -25,6 +25,10 @@ USAGE_WAIT = 2.0
 
 CLOSE_WAIT = 0.05
 """Seconds that a terminated answer waits for the connection's clean end, so that it can be reused."""
+
+
+KEEPALIVES = frozenset({"ping", "keepalive", "keep-alive", "heartbeat"})
+"""Kinds of events that say nothing, whatever their data."""
 
 
 class WrongAnswer(Exception):
@@ -184,13 +188,15 @@ def parsed(raw: bytes | str, phase: Phase = Phase.RESPONSE) -> object:
 
 
 def error_in(body: Mapping[str, object]) -> object:
-    """The error that a body carries, or None: ``{"error": …}``, FastAPI's ``{"detail": …}``."""
+    """The error that a body carries, or None: ``{"error": …}``, FastAPI's ``{"detail": …}``,
+    the ``{"message": "…"}`` of Mistral and of gateways in between."""
     if error := body.get("error"):
         return error
     if body.get("object") == "error" or body.get("type") == "error":
         return body
     if "choices" not in body and "content" not in body:
-        return body.get("detail") or body.get("errors")
+        said = body.get("message")
+        return body.get("detail") or body.get("errors") or (body if isinstance(said, str) and said else None)
     return None
 
 
@@ -233,6 +239,18 @@ def distinct(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
             call_id = f"call_{uuid.uuid4().hex[:24]}"
         out[call_id] = replace(call, call_id=call_id)
     return tuple(out.values())
+
+
+def settled(
+    finish: FinishReason, calls: tuple[ToolCall, ...]
+) -> tuple[FinishReason, tuple[ToolCall, ...]]:
+    """The reason that fits the calls: servers say ``stop`` after a call and ``tool_calls`` after none.
+
+    Calls of an answer that a filter ended are dropped: nobody knows what was to follow them.
+    """
+    if finish is FinishReason.CONTENT_FILTER:
+        return finish, ()
+    return (FinishReason.TOOL_CALLS if calls else FinishReason.STOP), calls
 
 
 def _stops_short(text: str, error: json.JSONDecodeError) -> bool:

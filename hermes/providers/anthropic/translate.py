@@ -25,12 +25,14 @@ from hermes.core.transcript import (
     without_lone_surrogates,
 )
 from hermes.providers.answers import (
+    KEEPALIVES,
     Visible,
     WrongAnswer,
     checked_arguments,
     distinct,
     message_of,
     parsed,
+    settled,
     whole_number,
 )
 from hermes.providers.legal import arguments_object, legal, told_in_words
@@ -201,7 +203,10 @@ class AnthropicAnswer:
 
     def event(self, event: SseEvent) -> bool:
         """Takes one event; True when the answer moved on. Raises WrongAnswer."""
-        if event.data == "[DONE]":
+        data = event.data.strip()
+        if not data or event.kind in KEEPALIVES:
+            return False
+        if data == "[DONE]":
             # Gateways that translate from the other dialect leave its terminator behind.
             self._done = True
             return True
@@ -294,11 +299,10 @@ class AnthropicAnswer:
             said = {"stop_reason": self._stop, "partial_text": text}
             raise WrongAnswer(FaultKind.TRUNCATED_ANSWER, "the output limit ended the answer", said)
         calls = distinct(_call(block) for block in uses)
+        finish, calls = settled(finish, calls)
         if not text.strip() and not calls and finish is not FinishReason.CONTENT_FILTER:
             message = "an answer with neither text nor tool call"
             raise WrongAnswer(FaultKind.EMPTY_ANSWER, message, {"stop_reason": self._stop})
-        if calls:
-            finish = FinishReason.TOOL_CALLS
         return ModelReply(text, calls, finish, self._counts(), self._model, self._opaque())
 
     def _counts(self) -> Usage:

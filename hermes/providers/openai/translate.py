@@ -25,6 +25,7 @@ from hermes.core.transcript import (
     without_lone_surrogates,
 )
 from hermes.providers.answers import (
+    KEEPALIVES,
     Visible,
     WrongAnswer,
     checked_arguments,
@@ -32,6 +33,7 @@ from hermes.providers.answers import (
     error_in,
     message_of,
     parsed,
+    settled,
     whole_number,
 )
 from hermes.providers.legal import arguments_object, legal
@@ -167,9 +169,12 @@ class OpenAIAnswer:
 
     def event(self, event: SseEvent) -> bool:
         """Takes one event; True when the answer moved on."""
-        if event.data == "[DONE]":
+        data = event.data.strip()
+        if data == "[DONE]":
             self._done = True
             return True
+        if not data or event.kind in KEEPALIVES:
+            return False
         body = parsed(event.data, Phase.STREAM)
         if not isinstance(body, Mapping):
             raise WrongAnswer(FaultKind.BAD_JSON, "an event that is no object", body, Phase.STREAM)
@@ -262,8 +267,7 @@ class OpenAIAnswer:
                 {"finish_reason": self._finish, "partial_text": text},
             )
         calls = distinct(_finished_call(call) for call in self._calls)
-        if finish is FinishReason.STOP and calls:
-            finish = FinishReason.TOOL_CALLS
+        finish, calls = settled(finish, calls)
         if not text.strip() and not calls and finish is not FinishReason.CONTENT_FILTER:
             message = "an answer with neither text nor tool call"
             raise WrongAnswer(FaultKind.EMPTY_ANSWER, message, {"finish_reason": self._finish})

@@ -215,6 +215,30 @@ def test_a_plain_answer_is_an_answer() -> None:
     assert (reply.text, [each.name for each in reply.tool_calls]) == ("hi", ["f", "f", "g"])
 
 
+@pytest.mark.parametrize("event", [
+    SseEvent("ping", "ping"), SseEvent("heartbeat", "{}"), SseEvent("message", ""), SseEvent("message", " "),
+])
+def test_a_keepalive_in_any_form_says_nothing(event: SseEvent) -> None:
+    assert not OpenAIAnswer("m", lambda text: None).event(event)
+
+
+@pytest.mark.parametrize("error", [
+    {"error": "boom"}, {"error": {"message": "boom"}}, {"object": "error", "message": "boom", "code": 400},
+    {"detail": "boom"}, {"message": "boom", "request_id": "r"}, {"errors": [{"message": "boom"}]},
+])
+def test_an_error_in_any_form_is_one(error: dict[str, Any]) -> None:
+    with pytest.raises(WrongAnswer) as caught:
+        folded(delta(content="hi"), json.dumps(error), delta("stop"))
+    assert caught.value.kind is FaultKind.ERROR_EVENT
+    assert "boom" in caught.value.message
+
+
+def test_the_reason_to_stop_fits_the_calls() -> None:
+    assert folded(delta(content="hi"), delta("tool_calls")).finish is FinishReason.STOP
+    filtered = folded(delta(tool_calls=[call(index=0, id="a", name="f")]), delta("content_filter"))
+    assert (filtered.finish, filtered.tool_calls) == (FinishReason.CONTENT_FILTER, ())
+
+
 def test_two_calls_never_share_an_id() -> None:
     fold = OpenAIAnswer("m", lambda text: None)
     made = [call(id="a", name="f"), call(id="a", name="g")]
