@@ -37,9 +37,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The connection ends in RST; `delivered`: only after the call was carried out."""
+    """The connection ends in RST, or in FIN with `fin`: the client finds an EOF instead of an answer.
+
+    `delivered`: only after the call was carried out.
+    """
 
     delivered: bool = False
+    fin: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 from aiohttp import web
 
@@ -21,13 +21,14 @@ _LINGER = struct.pack("ii", 1, 0)
 
 
 def _reset(transport: asyncio.BaseTransport | None) -> None:
-    if not isinstance(transport, asyncio.Transport) or transport.is_closing():
+    if transport is None or transport.is_closing():
         return
     raw = transport.get_extra_info("socket")
     if raw is not None:
         with contextlib.suppress(OSError):  # the peer may have closed it a moment ago
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
-    transport.abort()
+    # uvloop's transports have abort() without being a WriteTransport for isinstance
+    cast(asyncio.WriteTransport, transport).abort()
 
 
 def reset_connection(request: web.BaseRequest) -> web.Response:
@@ -211,6 +212,10 @@ class Loopback:
         if isinstance(fault, Reset | Stall | Reply | ApiError) and fault.delivered:
             await deliver()
         match fault:
+            case Reset(fin=True):
+                if request.transport is not None:
+                    request.transport.close()
+                return web.Response()
             case Reset():
                 return reset_connection(request)
             case Stall():

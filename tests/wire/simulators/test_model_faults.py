@@ -254,6 +254,39 @@ async def test_a_connection_can_be_reset_before_it_is_read(side: Side) -> None:
     assert await side.ask(stream=False)
 
 
+async def test_a_connection_that_ends_without_an_answer(side: Side) -> None:
+    side.sim.script(Reset(fin=True))
+    with pytest.raises(side.errors.APIConnectionError) as caught:
+        await side.ask(stream=False)
+    assert isinstance(caught.value.__cause__, httpx2.RemoteProtocolError)
+
+
+@pytest.mark.parametrize("kind", [OpenAISide, AnthropicSide], ids=["openai", "anthropic"])
+def test_connections_are_reset_under_uvloop_as_well(kind: type[Side]) -> None:
+    uvloop = pytest.importorskip("uvloop", reason="uvloop is not on this platform")
+
+    async def provoke() -> list[str]:
+        side, causes = kind(), []
+        async with side.sim:
+            side.sim.script(Reset(), CutStream(after=1))
+            for stream in (False, True):
+                with pytest.raises((side.errors.APIConnectionError, httpx2.HTTPError)) as caught:
+                    await side.ask(stream=stream)
+                causes.append(type(caught.value.__cause__ or caught.value).__name__)
+            side.sim.refuse_for(0.1)
+            with pytest.raises(side.errors.APIConnectionError) as refused:
+                await side.ask(stream=False)
+            causes.append(type(refused.value.__cause__).__name__)
+            await side.sim.wait_for(lambda: side.sim.listening)
+            assert await side.ask(stream=False)
+        return causes
+
+    causes = uvloop.run(provoke())
+    assert causes[0] == "ReadError"
+    assert causes[1] in ("ReadError", "RemoteProtocolError")
+    assert causes[2] == "ConnectError"
+
+
 async def test_a_rule_of_faults_hits_by_text_count_and_endpoint(side: Side) -> None:
     side.sim.faults.add(ApiError(500, "never"), endpoint="/v1/other")
     side.sim.faults.add(ApiError(503, "third"), contains="hello", after=2)
