@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hermes.core.failures import CallContext, FailureFacts, FaultKind, Phase, Verdict
-from hermes.policy.limits import stated_limit
 from hermes.policy.retry_after import parse_waits
 from hermes.policy.rules import Rule
 from hermes.policy.rules_codes import CODE_RULES
@@ -13,6 +12,7 @@ from hermes.policy.rules_generic import GENERIC_RULES
 from hermes.policy.rules_text import TEXT_RULES
 from hermes.policy.rules_transport import TRANSPORT_RULES
 from hermes.policy.signals import lower_headers, parse_status, read_signals
+from hermes.policy.stated_limits import stated_limit
 
 RULES: tuple[Rule, ...] = (*TRANSPORT_RULES, *CODE_RULES, *TEXT_RULES, *GENERIC_RULES)
 """The whole table in order; the last rule matches everything."""

@@ -27,14 +27,13 @@ def _statuses(*statuses: int) -> frozenset[int]:
 
 
 _FORMAT_CODES = codes("""
-            invalid_request_error invalid_argument validationexception badrequest(?:error)?
-            bad_request invalid_parameter.* invalidparameter.* unsupported_value
-            unsupported_parameter unknown_parameter invalid_value missing_required_parameter
-            invalid_type invalid_request validation_error invalid_function_parameters
-            invalid_json_schema failed_precondition invalid_image_url invalid_image
-            invalid_request_body unprocessable_entity string_above_max_length
-            array_above_max_length unsupported_content_type bad_request_error invalid_prompt
-            invalid_base64 not_supported_error tool_use_failed json_validate_failed
+            invalid_request_error invalid_argument validationexception badrequest(?:error)? bad_request
+            invalid_parameter.* invalidparameter.* unsupported_value unsupported_parameter
+            unknown_parameter invalid_value missing_required_parameter invalid_type invalid_request
+            validation_error invalid_function_parameters invalid_json_schema failed_precondition
+            invalid_image_url invalid_image invalid_request_body unprocessable_entity
+            string_above_max_length array_above_max_length unsupported_content_type bad_request_error
+            invalid_prompt invalid_base64 not_supported_error tool_use_failed json_validate_failed
         """)
 
 GENERIC_RULES: tuple[Rule, ...] = (
@@ -45,11 +44,11 @@ GENERIC_RULES: tuple[Rule, ...] = (
         "generic_rate_limit",
         Reason.RATE_LIMIT,
         codes=codes(r"""
-            rate_limit_error rate_limit_exceeded rate_limited rate_limit_reached_error
-            rate[-_]?limit.* throttling.* too_many_requests.* toomanyrequests.*
+            rate_limit_error ramp_limit_exceeded rate_limit_exceeded rate_limited
+            rate_limit_reached_error rate[-_]?limit.* throttling.* too_many_requests.* toomanyrequests.*
             resource_exhausted throttled limit_(?:requests|burst_rate|tokens) 1302 1303
-            concurrency_limit.* user_rate_limited quota_exceeded tokens_per_\w+_exceeded
-            .*\.429 ratelimitreached servicequotaexceededexception user_global_rate_limited.*
+            concurrency_limit.* user_rate_limited quota_exceeded tokens_per_\w+_exceeded .*\.429
+            ratelimitreached servicequotaexceededexception user_global_rate_limited.*
             freeusagelimiterror
         """),
         test=lambda s, _: (
@@ -74,8 +73,8 @@ GENERIC_RULES: tuple[Rule, ...] = (
         "generic_timeout",
         Reason.TIMEOUT,
         codes=codes("""
-            timeout_error timeout request_timeout gateway_timeout deadline_exceeded
-            upstream_timeout modeltimeoutexception requesttimeout timed_out stream_timeout
+            timeout_error timeout request_timeout gateway_timeout deadline_exceeded upstream_timeout
+            modeltimeoutexception requesttimeout timed_out stream_timeout
         """),
     ),
     Rule(
@@ -104,8 +103,8 @@ GENERIC_RULES: tuple[Rule, ...] = (
         Reason.AUTH,
         codes=codes("""
             authentication_error permission_error permission_denied accessdenied(?:exception)?
-            unauthorized forbidden auth_error invalid_authentication access_denied
-            authenticationerror authorization_error
+            unauthorized forbidden auth_error invalid_authentication access_denied authenticationerror
+            authorization_error
         """),
     ),
     Rule(
@@ -125,21 +124,20 @@ GENERIC_RULES: tuple[Rule, ...] = (
     Rule("refused_without_reason", Reason.UNKNOWN, "no_reason", statuses=_statuses(400, 422), vacuous=True),
     Rule("generic_format", Reason.FORMAT_ERROR, codes=_FORMAT_CODES, vacuous=False),
     Rule("status_format", Reason.FORMAT_ERROR, statuses=_statuses(400, 422)),
-    Rule("exception_overflow", Reason.CONTEXT_OVERFLOW, exceptions=words("contextwindowexceedederror")),
     Rule(
         "exception_policy",
         Reason.PROVIDER_POLICY_BLOCKED,
         "content",
         exceptions=words("""
-            contentpolicyviolationerror contentfiltererror contentfilterfinishreasonerror
+            contentfiltererror contentfilterfinishreasonerror
         """),
     ),
     Rule(
         "exception_rate_limit",
         Reason.RATE_LIMIT,
         exceptions=words("""
-            ratelimiterror throttlingexception resourceexhausted toomanyrequests
-            ratelimitexception toomanyrequestserror
+            ratelimiterror throttlingexception resourceexhausted toomanyrequests ratelimitexception
+            toomanyrequestserror
         """),
     ),
     Rule("exception_billing", Reason.BILLING, exceptions=words("paymentrequirederror budgetexceedederror")),
@@ -148,9 +146,9 @@ GENERIC_RULES: tuple[Rule, ...] = (
         Reason.AUTH,
         exceptions=words("""
             authenticationerror permissiondeniederror permissiondenied unauthenticated
-            accessdeniedexception expiredtokenexception unrecognizedclientexception
-            credentialserror refresherror invalidsignatureexception oautherror
-            nocredentialserror workloadidentityerror unauthorized
+            accessdeniedexception expiredtokenexception unrecognizedclientexception credentialserror
+            identitytokenfileerror claudecodekeycreatornotmembererror refresherror
+            invalidsignatureexception oautherror nocredentialserror workloadidentityerror unauthorized
         """),
     ),
     Rule(
@@ -159,16 +157,11 @@ GENERIC_RULES: tuple[Rule, ...] = (
         exceptions=words("notfounderror resourcenotfoundexception notfound"),
     ),
     Rule(
-        "exception_payload",
-        Reason.PAYLOAD_TOO_LARGE,
-        exceptions=words("contenttoolargeerror requestentitytoolarge requesttoolargeerror"),
-    ),
-    Rule(
         "exception_overloaded",
         Reason.OVERLOADED,
         exceptions=words("""
-            overloadederror serviceunavailableerror serviceunavailableexception
-            serviceunavailable modelnotreadyexception
+            overloadederror serviceunavailableerror serviceunavailableexception serviceunavailable
+            modelnotreadyexception
         """),
     ),
     Rule(
@@ -184,9 +177,9 @@ GENERIC_RULES: tuple[Rule, ...] = (
         "exception_timeout",
         Reason.TIMEOUT,
         exceptions=words("""
-            apitimeouterror requesttimeouterror readtimeout connecttimeout writetimeout
-            pooltimeout timeout timeouterror deadlineexceeded readtimeouterror
-            modeltimeoutexception gatewaytimeout connecttimeouterror sockettimeouterror
+            apitimeouterror timeoutexception clientclosedrequesterror requesttimeouterror readtimeout
+            connecttimeout writetimeout pooltimeout timeout timeouterror deadlineexceeded
+            readtimeouterror modeltimeoutexception gatewaytimeout connecttimeouterror sockettimeouterror
             servertimeouterror gatewaytimeouterror deadlineexceedederror
         """),
     ),
@@ -195,20 +188,21 @@ GENERIC_RULES: tuple[Rule, ...] = (
         Reason.TIMEOUT,
         "cut",
         exceptions=words("""
-            apiconnectionerror connecterror readerror writeerror remoteprotocolerror
-            protocolerror connectionerror connectionreseterror brokenpipeerror incompleteread
-            chunkedencodingerror serverdisconnectederror closeerror connectionabortederror
-            connectionrefusederror clientpayloaderror clientconnectorerror clientoserror
-            localprotocolerror networkerror endofstream incompletereaderror gaierror proxyerror
-            sslerror streamclosed connectionclosederror midstreamfallbackerror
+            apiconnectionerror transporterror requesterror streamerror websocketconnectionclosederror
+            connecterror readerror writeerror remoteprotocolerror protocolerror connectionerror
+            connectionreseterror brokenpipeerror incompleteread chunkedencodingerror
+            serverdisconnectederror closeerror connectionabortederror connectionrefusederror
+            clientpayloaderror clientconnectorerror clientoserror localprotocolerror networkerror
+            endofstream incompletereaderror gaierror proxyerror sslerror streamclosed
+            connectionclosederror midstreamfallbackerror
         """),
     ),
     Rule(
         "exception_server_error",
         Reason.SERVER_ERROR,
         exceptions=words("""
-            internalservererror internalserverexception modelerrorexception
-            modelstreamerrorexception conflicterror badgateway internalserver
+            internalservererror internalserverexception modelerrorexception modelstreamerrorexception
+            conflicterror badgateway internalserver
         """),
     ),
     Rule(
@@ -216,7 +210,7 @@ GENERIC_RULES: tuple[Rule, ...] = (
         Reason.SERVER_ERROR,
         "bad_json",
         exceptions=words("""
-            jsondecodeerror apiresponsevalidationerror decodingerror unicodedecodeerror
+            jsondecodeerror sseerror apiresponsevalidationerror decodingerror unicodedecodeerror
         """),
     ),
     Rule(
@@ -226,6 +220,17 @@ GENERIC_RULES: tuple[Rule, ...] = (
         exceptions=words("""
             badrequesterror unprocessableentityerror invalidrequesterror invalidargument
             validationexception validationerror unprocessableentity badrequest
+        """),
+    ),
+    Rule(
+        "exception_local",
+        Reason.FORMAT_ERROR,
+        "refused_locally",
+        exceptions=words("""
+            invalidurl unsupportedprotocol mutuallyexclusiveautherror _ambiguousmoduleclientusageerror
+            cookieconflict httpnotimplementederror toomanyredirects requestbodyencodinginvaliderror
+            requestbodyencodingunsupportederror requestheaderfieldstoolargeerror preconditionfailederror
+            claudecodeversiontooolderror
         """),
     ),
     Rule("kind_wrong_type", Reason.SERVER_ERROR, "wrong_type", kinds=frozenset({FaultKind.WRONG_TYPE})),

@@ -278,12 +278,23 @@ def leaf(name: str) -> str:
     return re.split(r"[.:/\s]", name.strip().rstrip("."))[-1].lower()[:120]
 
 
+def exception_code(name: str) -> str | None:
+    """`anthropic.ContractSpendLimitReachedError` → `contract_spend_limit_reached`; None for names of fewer
+    than three words: they say no more than a status does, and wrappers choose them by status."""
+    camel = re.split(r"[.:/\s]", name.strip())[-1].removesuffix("Error").removesuffix("Exception")[:120]
+    parts = re.findall(r"[A-Z][a-z]+|[A-Z]+(?![a-z])", camel)
+    return "_".join(parts).lower() if len(parts) >= 3 and "".join(parts) == camel else None
+
+
 def read_signals(facts: FailureFacts) -> Signals:
     """All the evidence in `facts`. Never raises; work is bounded by MAX_NODES and MAX_TEXT."""
     collector = _Collector()
     for word in (facts.code, facts.type):
         if word is not None:
             collector._code("code", word)
+    code = exception_code(facts.exception or "")
+    if code is not None:
+        collector.codes.append(code)
     if facts.message:
         collector.string(facts.message, 0, "")
     collector.walk(facts.body, 0, "")

@@ -104,7 +104,8 @@ def stated_limit(reason: Reason, detail: str | None, signals: Signals) -> tuple[
         pair = _pair(_AFFORD, text)
         return (pair[1], pair[0]) if pair else (None, None)
     if reason is Reason.IMAGE_TOO_LARGE:
-        return _image(text)
+        side = signals.numbers.get("max_side_length_pixels")
+        return (side, None) if side is not None else _image(text)
     return None, None
 
 
