@@ -69,7 +69,7 @@ class Lanes(Generic[K]):
             self._start(key)
 
     def cancel(self, key: K, cause: object) -> bool:
-        """Records the cause, then cancels the run of `key` (R14); the first cause stays. False: nothing runs."""
+        """Records the cause, then cancels the run (R14); the first cause stays. False: nothing runs."""
         run = self._running.get(key)
         if run is None or run._task is None:
             return False

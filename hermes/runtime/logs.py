@@ -80,7 +80,7 @@ class _Handler(logging.Handler):
 
 def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
     """The logger of a module; may be made before `configure` and then follows it."""
-    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(logger=name)
+    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(module=name)
     return logger
 
 

@@ -89,6 +89,8 @@ class _Pool:
 
     def detach(self, job: _Job) -> None:
         """Nobody waits for `job` any more: takes it out of the queue, or counts it as an orphan."""
+        if job.future.done() and not job.future.cancelled():
+            return
         with self._changed:
             if job in self._jobs:
                 self._jobs.remove(job)
@@ -115,20 +117,33 @@ class _Pool:
         if self._idle < len(self._jobs) and len(self._threads) < self._capacity():
             thread = threading.Thread(target=self._work, name=f"hermes-{self.name}", daemon=True)
             self._threads.add(thread)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError as error:  # the system has no thread left: those there are must do
+                self._threads.discard(thread)
+                if not self._threads:
+                    self._jobs.clear()
+                    raise OffloadFull(f"pool {self.name}: no thread can be started: {error}") from error
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
-            if job.future.set_running_or_notify_cancel():
-                value, error = outcome_of(job.call)
-                with self._changed:
-                    if job.detached:
-                        self.orphans -= 1
-                    if error is None:
-                        job.future.set_result(value)
-                    else:
-                        job.future.set_exception(error)
-            del job
+            self._perform(job)
+            del job  # an idle thread keeps no arguments alive
+
+    def _perform(self, job: _Job) -> None:
+        begun = job.future.set_running_or_notify_cancel()
+        value, error = outcome_of(job.call) if begun else (None, None)
+        with self._changed:
+            if job.detached:
+                self.orphans -= 1
+            if not begun:
+                return
+            if error is None:
+                job.future.set_result(value)
+            elif isinstance(error, StopIteration):  # no asyncio future can hold it
+                job.future.set_exception(RuntimeError(f"the call raised {error!r}"))
+            else:
+                job.future.set_exception(error)
 
     def _next(self) -> _Job | None:
         with self._changed:
@@ -139,6 +154,7 @@ class _Pool:
             if self._jobs and len(self._threads) <= self._capacity():
                 return self._jobs.popleft()
             self._threads.discard(threading.current_thread())
+            self._changed.notify()  # the wake-up that this thread took may have been another's
             return None
 
 

@@ -75,7 +75,7 @@ class Shutdown:
         self._steps.append((stage, name, step))
 
     def add_sink(self, close: Callable[[float], object]) -> None:
-        """`close(seconds)` is the very last word to an output; called by `exit_now`, blocks at most that long."""
+        """`close(seconds)` says an output's last word and blocks at most that long; called by `exit_now`."""
         self._sinks.append(close)
 
     def add_children(self, children: ChildGroups) -> None:
@@ -142,6 +142,7 @@ class Shutdown:
         await asyncio.wait(waits, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         if hurry is not None:
             hurry.cancel()
+            await asyncio.sleep(0)
         finished = task.done()
         if not finished:
             task.cancel()
