@@ -314,7 +314,7 @@ class Sessions(Protocol):
     async def search(self, principal: PrincipalId, query: str, limit: int) -> list[StoredMessage]:
         """Full-text search over the principal's messages, newest first."""
 
-    async def list(self, principal: PrincipalId | None, limit: int) -> list[SessionInfo]:
+    async def overview(self, principal: PrincipalId | None, limit: int) -> list[SessionInfo]:
         """Sessions, most recently active first."""
 
     async def session_for(self, key: str) -> SessionId | None:

@@ -81,6 +81,11 @@ class Courier:
         """Chats with something to send, those that wait included."""
         return len(self._chats)
 
+    @property
+    def working(self) -> int:
+        """Sends under way."""
+        return self._working
+
     def offer(self, rows: Iterable[OutboxRow]) -> None:
         """Rows just committed as ``pending``; rows of a store-destined platform are only announced."""
         for row in rows:

@@ -81,6 +81,10 @@ class Dispatch:
         if self._queue:
             self._wake.set()
 
+    def readmit(self, row: InboxRow) -> None:
+        """A dead letter the owner wants read once more."""
+        self._again(row)
+
     async def recover(self) -> int:
         """After a start: triage what was not begun, resume what was not ended. Returns the sessions woken."""
         self._queue.extend(await self.inbox.backlog())
@@ -141,9 +145,7 @@ class Dispatch:
     async def _message(self, row: InboxRow, session: SessionId, event: MessageEvent) -> None:
         command = parse_command(event.text)
         if command is not None and self.commands.knows(command.name):
-            stale = command_is_stale(
-                event.sent_at, row.received_at, ready_at=self.settings.ready_at, now=self.clock.now()
-            )
+            stale = command_is_stale(event.sent_at, self.settings.ready_at, self.clock.now())
             rows = await self.commands.run(row, session, event, command, stale=stale)
             self.on_outcome(Outcome.COMMAND.value)
             self.courier.offer(rows)

@@ -53,13 +53,14 @@ class Door:
         seq, inbox_id = parse_position(after)
         said = await self.sessions.said(WEB, chat_id, inbox_id, limit)
         sent = await self.sessions.deliveries(WEB, chat_id, seq, limit)
-        merged = heapq.merge(
-            [(row.received_at, 0, row.id, row) for row in said],
-            [(row.created_at, 1, row.seq, row) for row in sent],
-            key=lambda entry: entry[:3],
-        )
+        persons: list[tuple[tuple[float, int, int], InboxRow | OutboxRow]] = [
+            ((row.received_at, 0, row.id), row) for row in said
+        ]
+        agents: list[tuple[tuple[float, int, int], InboxRow | OutboxRow]] = [
+            ((row.created_at, 1, row.seq), row) for row in sent
+        ]
         lines: list[ChatLine] = []
-        for _, _, _, row in merged:
+        for _, row in heapq.merge(persons, agents, key=lambda entry: entry[0]):
             if isinstance(row, InboxRow):
                 inbox_id = max(inbox_id, row.id)
                 line = self._person(row, f"{seq}.{inbox_id}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from hermes.core.clock import Clock
 from hermes.core.errors import PlatformFailure
@@ -17,6 +18,7 @@ from hermes.gateway.ingest import Ingest
 from hermes.gateway.platform_book import PlatformBook
 from hermes.policy.delivery import classify_delivery
 from hermes.policy.reconnect import ReconnectPolicy, initial, sentence, step
+from hermes.runtime.checkpoints import Checkpoints
 from hermes.runtime.logs import get_logger
 from hermes.runtime.supervisor import Supervisor
 
@@ -35,6 +37,7 @@ class Links:
         supervisor: Supervisor,
         policy: ReconnectPolicy,
         *,
+        checkpoints: Checkpoints,
         on_change: Callable[[Link], None] = lambda link: None,
         on_notice: Callable[[Link, str], None] = lambda link, text: None,
     ) -> None:
@@ -44,6 +47,7 @@ class Links:
         self._random = random
         self._supervisor = supervisor
         self.policy = policy
+        self._checkpoints = checkpoints
         self._on_change = on_change
         self._on_notice = on_notice
         self._links: dict[str, Link] = {}
@@ -66,7 +70,7 @@ class Links:
             self._links[platform.name] = initial(platform.name, self._clock.now())
             self._tasks.append(
                 self._supervisor.spawn_forever(
-                    lambda platform=platform: self._run(platform), f"link.{platform.name}"
+                    partial(self._run, platform), f"link.{platform.name}"
                 )
             )
 
@@ -91,6 +95,7 @@ class Links:
                 if batch.updates:
                     await self._ingest.accept(batch.updates)
                 platform.confirm(batch)
+                self._checkpoints.reach("after_offset")
                 self._last_cycle[platform.name] = self._clock.now()
                 self._event(platform, CycleCompleted())
                 self._platforms.set_up(platform.name, True)
@@ -108,7 +113,7 @@ class Links:
             "link_failed", platform=platform.name, state=link.state.value, reason=verdict.reason.value,
             retry_in=round(max(0.0, link.next_try_at - self._clock.now()), 1), error=str(failure),
         )  # fmt: skip
-        if link.notice and not before.notice:
+        if link.notice:
             self._on_notice(link, sentence(link, now=self._clock.now()))
         await self._clock.sleep(max(0.0, link.next_try_at - self._clock.now()))
         if link.rebuild_client or not connected:

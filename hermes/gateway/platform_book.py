@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from hermes.core.errors import TargetUnknown
 from hermes.core.ports import Platform
@@ -16,7 +16,7 @@ class PlatformBook:
         self._up: set[str] = {p.name for p in self._platforms.values() if p.delivers_at_commit}
         self._on_up: list[Callable[[str], None]] = []
 
-    def __iter__(self) -> Iterable[Platform]:  # type: ignore[override]  # an iterator of the values is enough
+    def __iter__(self) -> Iterator[Platform]:
         return iter(self._platforms.values())
 
     def get(self, name: str) -> Platform:

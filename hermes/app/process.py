@@ -1,0 +1,137 @@
+"""The process around the gateway: output, redaction, lock, loop, signals, one way out (R27, R31, R32)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from hermes import __version__
+from hermes.app.catalogue import PLATFORM_MODELS, PROVIDER_MODELS, NotBuilt
+from hermes.app.run import Served, serve
+from hermes.app.secrets import NoCredential, api_key, secrets_in
+from hermes.config.environment import Environment
+from hermes.config.errors import ConfigError
+from hermes.config.load import Loaded, load_config
+from hermes.core.errors import ForeignHome, HomeInUse, StoreUnavailable
+from hermes.runtime.children import ChildGroups
+from hermes.runtime.logs import configure, get_logger
+from hermes.runtime.output import LineSink
+from hermes.runtime.redaction import Redactor
+from hermes.store.home import HomeLock, prepare_home
+
+log = get_logger(__name__)
+
+OK, FAILED, RESTART, REFUSED = 0, 1, 75, 78
+"""Exit codes of CONTRACT: fine, failed, please restart, and what a restart cannot mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where lines go; ``lost`` counts what could not be written."""
+
+    sink: LineSink
+    redactor: Redactor
+
+    def lost(self) -> int:
+        """Lines dropped since the start."""
+        return self.sink.lost
+
+
+def load(environment: Environment, config_path: Path | None) -> Loaded:
+    """What ``run`` would run with; raises ConfigError with all problems. ``check`` is exactly this."""
+    loaded = load_config(
+        config_path,
+        home=environment.home,
+        environ=environment.variables,
+        platform_models=PLATFORM_MODELS,
+        provider_models=PROVIDER_MODELS,
+        problems=environment.problems,
+    )
+    config = loaded.config
+    for name, platform in config.platforms.items():
+        if platform.enabled and name in ("discord", "slack"):
+            raise NotBuilt(name)
+    named = {config.model.provider, *(f.provider for f in config.fallback_providers)}
+    for name in sorted(named):
+        api_key(name, config.providers[name], environment.variables)
+    return loaded
+
+
+def run(config_path: Path | None, *, debug: bool = False) -> int:
+    """``hermes run``: returns only when the gateway has ended; the caller then calls ``leave``."""
+    environment = Environment.read()
+    try:
+        loaded = load(environment, config_path)
+        prepare_home(environment.home)
+        lock = HomeLock(environment.home)
+        lock.acquire()
+    except (ConfigError, NotBuilt, NoCredential, HomeInUse) as error:
+        return refuse(str(error))
+    except OSError as error:
+        return refuse(f"the home {environment.home} cannot be used: {error.strerror or error}")
+    output = open_output(loaded, environment, debug=debug)
+    try:
+        return _serve(loaded, environment, output)
+    finally:
+        lock.release()
+        output.sink.close(timeout=1.0)
+
+
+def open_output(loaded: Loaded, environment: Environment, *, debug: bool) -> Output:
+    """Log lines to standard output, through a thread that may block instead of the loop."""
+    redactor = Redactor()
+    for secret in secrets_in(loaded.config):
+        redactor.register(secret)
+    terminal = sys.stdout.isatty()
+    try:
+        fd = sys.stdout.fileno()
+    except (OSError, ValueError):
+        fd = -1
+    sink = LineSink(fd, max_bytes=loaded.config.output.max_bytes)
+    level = "DEBUG" if debug else loaded.config.output.level.value.upper()
+    configure(sink=sink, terminal=terminal, level=level, redactor=redactor, debug=debug)
+    return Output(sink, redactor)
+
+
+def _serve(loaded: Loaded, environment: Environment, output: Output) -> int:
+    log.info("starting", version=__version__, home=str(environment.home), sources=list(loaded.sources))
+    for notice in loaded.notices:
+        log.warning("notice", text=notice)
+    served = Served(code=OK)
+    children = ChildGroups()
+    try:
+        with asyncio.Runner() as runner:
+            runner.run(
+                serve(loaded, environment, output.redactor, output.lost, output.sink.close, children, served)
+            )
+    except (ForeignHome, HomeInUse) as error:
+        log.error("refused", error=str(error))
+        refuse(str(error))
+        return REFUSED
+    except StoreUnavailable as error:
+        log.error("store_unavailable", error=str(error))
+        return RESTART
+    except OSError as error:
+        log.error("cannot_start", error=str(error))
+        refuse(str(error))
+        return FAILED
+    log.info("stopped", code=served.code)
+    return served.code
+
+
+def refuse(text: str) -> int:
+    """One sentence or one list of problems on standard error; never a traceback."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+    return REFUSED
+
+
+def leave(code: int) -> NoReturn:
+    """The one way out: whatever thread a library left behind cannot keep a dead process alive (R31)."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)

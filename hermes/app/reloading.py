@@ -1,0 +1,75 @@
+"""SIGHUP: everything is validated, then one frozen object is swapped; a bad file keeps the last good (R42)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hermes.app import settings
+from hermes.app.build import Gateway, Machine
+from hermes.config.errors import ConfigError
+from hermes.config.load import Loaded, load_config
+from hermes.config.model import Config
+from hermes.config.reload import diff
+from hermes.runtime.logs import get_logger
+
+log = get_logger(__name__)
+
+
+class Reloader:
+    """Applies what can be applied live and says what needs a restart."""
+
+    def __init__(self, gateway: Gateway, machine: Machine, loaded: Loaded) -> None:
+        self._gateway = gateway
+        self._machine = machine
+        self._loaded = loaded
+
+    def reload(self) -> None:
+        """Never raises: a file that cannot be used changes nothing and is told."""
+        from hermes.app.catalogue import PLATFORM_MODELS, PROVIDER_MODELS
+        from hermes.config.environment import Environment
+
+        environment = Environment.read()
+        path = next((Path(s) for s in self._loaded.sources if s != "environment"), None)
+        try:
+            loaded = load_config(
+                path, home=self._machine.home, environ=environment.variables,
+                platform_models=PLATFORM_MODELS, provider_models=PROVIDER_MODELS, problems=environment.problems,
+            )  # fmt: skip
+        except ConfigError as error:
+            log.error("reload_refused", kept="the last good configuration", problems=error.render())
+            return
+        changes = diff(self._gateway.config, loaded.config)
+        self._apply(loaded.config)
+        log.info(
+            "reloaded", live=list(changes.live), needs_restart=[*changes.link, *changes.process],
+        )  # fmt: skip
+        self._loaded = loaded
+        self._gateway.config = loaded.config
+
+    def _apply(self, config: Config) -> None:
+        """Keys that are read anew by the next message; access is in force at once."""
+        g = self._gateway
+        g.access.policies = settings.access_policies(config)
+        g.ingest.group_sessions_per_user = config.gateway.group_sessions_per_user
+        g.ingest.merge_window = config.agent.merge_window
+        g.lane.merge_window = config.agent.merge_window
+        g.lane.turn_deadline = config.agent.turn_deadline
+        g.runner.max_steps = config.agent.max_turns
+        g.runner.turn_deadline = config.agent.turn_deadline
+        g.runner.zone = settings.zone(config)
+        g.replies.max_age = config.gateway.max_age
+        g.outbox.max_age = config.gateway.max_age
+        g.dispatch.settings.max_age = config.gateway.max_age
+        g.sweep.policy = settings.sweep_policy(config)
+        g.links.policy = settings.reconnect_policy(config)
+        g.views.settings = settings.view_settings(config)
+        g.toolbox.result_chars = config.tools.max_result_bytes
+        g.toolbox.question_timeout = config.approvals.timeout
+        targets = settings.targets(config, g.providers) if self._same_providers(config) else None
+        if targets is not None:
+            g.runner.pipeline.targets = tuple(targets)
+            g.runner.pipeline.policy = settings.recovery_policy(config, targets)
+
+    def _same_providers(self, config: Config) -> bool:
+        named = {config.model.provider, *(f.provider for f in config.fallback_providers)}
+        return named <= self._gateway.providers.keys()

@@ -1,0 +1,242 @@
+"""``hermes run`` inside the loop: start, wait, stop in stages. Read this file first.
+
+    open store → own it → build → recover outbox → page and control socket → links → resume turns → READY
+    … a signal, or a fault that only a restart mends …
+    STOPPING → stop intake → drain turns → flush the courier → release what still runs → close
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from hermes.app import settings
+from hermes.app.build import Gateway, Machine, build, new_key
+from hermes.app.figures import Figures
+from hermes.app.pagetoken import load_or_make, page_url
+from hermes.app.reloading import Reloader
+from hermes.config.environment import Environment
+from hermes.config.load import Loaded
+from hermes.core.records import TurnCause
+from hermes.gateway.control import ControlServer
+from hermes.gateway.health import as_dict
+from aiohttp.resolver import ThreadedResolver
+
+from hermes.platforms.web.config import WebConfig
+from hermes.providers.network import Network
+from hermes.runtime.checkpoints import Checkpoints
+from hermes.runtime.children import ChildGroups
+from hermes.runtime.clock import SystemClock
+from hermes.runtime.lag import LagMonitor, Stall
+from hermes.runtime.logs import get_logger
+from hermes.runtime.loop import LoopGuard
+from hermes.runtime.metrics import Metrics
+from hermes.runtime.offload import Offload
+from hermes.runtime.redaction import Redactor
+from hermes.runtime.shutdown import Shutdown, Stage
+from hermes.runtime.supervisor import Supervisor
+from hermes.runtime.watchdog import SystemdNotifier
+from hermes.store.database import ThreadedDatabase
+from hermes.store.home import note_clean_end, take_ownership
+from hermes.web.auth import PageAuth
+from hermes.web.server import WebServer, WebSettings
+
+log = get_logger(__name__)
+
+CLOSE_SECONDS = 5.0
+HOUSEKEEPING_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Served:
+    """What ``serve`` found in the end: the exit code."""
+
+    code: int
+
+
+@dataclass(slots=True)
+class _Entrances:
+    """What listens."""
+
+    web: WebServer
+    control: ControlServer
+    url: str
+
+
+async def serve(
+    loaded: Loaded,
+    environment: Environment,
+    redactor: Redactor,
+    output_lost: Callable[[], int],
+    close_output: Callable[[float], object],
+    children: ChildGroups,
+    served: Served,
+) -> None:
+    """Runs the gateway until it is told to stop. Raises ForeignHome, StoreUnavailable, OSError at start."""
+    loop = asyncio.get_running_loop()
+    guard = LoopGuard(_loop_fault)
+    guard.install(loop)
+    shutdown = Shutdown(loaded.config.gateway.drain_timeout + CLOSE_SECONDS, reserve=CLOSE_SECONDS)
+    shutdown.add_children(children)
+    shutdown.add_sink(close_output)
+    clock = SystemClock()
+
+    def escalate(error: BaseException) -> None:
+        """Only store, dispatch and the loop come here (R26): a restart is what mends it."""
+        log.error("escalated", error=repr(error))
+        served.code = 75
+        shutdown.request(f"escalated: {error!r}")
+
+    supervisor = Supervisor("gateway", clock=clock, on_crash=_crashed, on_escalate=escalate)
+    lag = LagMonitor(on_stall=_stalled)
+    offload = Offload(children=children)
+    offload.install(loop)
+    machine = Machine(
+        environment.home, environment, clock, supervisor, offload, Network(ThreadedResolver()), Figures(Metrics()),
+        lag, Checkpoints(environment.crash_at), output_lost, escalate,
+    )  # fmt: skip
+    db = ThreadedDatabase(environment.home / "state.db", supervisor)
+    db.on_failure = lambda error: log.error("store_refused", error=str(error))
+    await db.open()
+    try:
+        owned = await take_ownership(db, clock.now())
+        db.generation = owned.generation
+        if not owned.clean:
+            log.warning("unclean_end_before", suspects=owned.suspects, parked=owned.parked)
+        gateway = build(loaded.config, db, machine)
+        notifier = SystemdNotifier(environment.notify_socket, watchdog_interval=environment.watchdog)
+        shutdown.install_signals(loop, on_hangup=Reloader(gateway, machine, loaded).reload)
+        entrances = await _start(gateway, machine, loaded, redactor)
+        _plan_the_end(gateway, entrances, shutdown, db)
+        lag.start()
+        _ready(gateway, entrances, notifier, supervisor, clock)
+        await shutdown.requested.wait()
+        notifier.stopping()
+        log.info("stopping", reason=shutdown.reason)
+        for report in await shutdown.run():
+            if not report.finished or report.error is not None:
+                log.warning("stop_step", step=report.name, seconds=round(report.seconds, 2), error=repr(report.error))
+        lag.stop()
+    finally:
+        await db.aclose()
+        stuck = await supervisor.aclose(1.0)
+        if stuck:
+            log.error("tasks_did_not_end", tasks=stuck)
+        offload.close()
+        guard.uninstall(loop)
+        shutdown.disarm()
+
+
+async def _start(
+    gateway: Gateway, machine: Machine, loaded: Loaded, redactor: Redactor
+) -> _Entrances:
+    """Everything that listens and receives; the order is the order of what depends on what."""
+    clock, config = machine.clock, loaded.config
+    await gateway.pacer.load()
+    await gateway.questions.load()
+    doubtful = await gateway.outbox.recover(config.gateway.delivery.uncertain.value, clock.now())
+    if doubtful:
+        log.warning("sends_cut_off_by_the_last_end", rows=doubtful)
+    token = load_or_make(machine.home)
+    redactor.register(token)
+    web = config.platforms.get("web")
+    assert isinstance(web, WebConfig)
+    host, port = settings.bind_of(config)
+    auth = PageAuth(token, web.cookie_age, frozenset({*config.gateway.allowed_hosts, host}))
+    limits = WebSettings(web.enabled, web.max_message_bytes, web.max_streams, web.heartbeat)
+    server = WebServer(gateway.door, auth, clock, limits, as_dict)
+    await server.start(host, port)
+    url = page_url(host, server.port, token)
+    control = ControlServer(
+        machine.home / "control.sock", gateway.door, gateway.actions, lambda: url, new_key, machine.supervisor
+    )
+    await control.start()
+    machine.supervisor.spawn_forever(gateway.dispatch.run, "dispatch.triage", essential=True)
+    machine.supervisor.spawn_forever(_housekeeping(gateway, machine), "housekeeping")
+    gateway.links.start()
+    gateway.dispatch.settings.ready_at = clock.now()
+    resumed = await gateway.dispatch.recover()
+    gateway.courier.offer(await gateway.outbox.pending())
+    if resumed:
+        log.info("resumed", sessions=resumed)
+    return _Entrances(server, control, url)
+
+
+def _ready(
+    gateway: Gateway, entrances: _Entrances, notifier: SystemdNotifier, supervisor: Supervisor, clock: SystemClock
+) -> None:
+    gateway.started = True
+    targets = ", ".join(t.name for t in gateway.runner.pipeline.targets)
+    platforms = ", ".join(p.name for p in gateway.platforms)
+    log.info("ready", page=entrances.url.partition("#")[0], model=targets, platforms=platforms)
+    notifier.ready(f"serving; model {targets}")
+    if notifier.watchdog_interval is not None:
+        supervisor.spawn_forever(lambda: notifier.feed(clock), "watchdog")
+
+
+def _plan_the_end(
+    gateway: Gateway, entrances: _Entrances, shutdown: Shutdown, db: ThreadedDatabase
+) -> None:
+    """Stop intake, drain, flush, close: each within what is left of one deadline (R31)."""
+
+    async def stop_intake(left: float) -> None:
+        gateway.draining = True
+        gateway.door.open = False
+        await gateway.links.stop()
+        gateway.dispatch.stop_intake()
+
+    async def release(left: float) -> None:
+        """What the drain did not finish is given back: it resumes at the next start, and nothing is counted."""
+        released = gateway.lane.cancel_all(TurnCause.SHUTDOWN)
+        if released:
+            log.info("turns_released", count=released)
+        await gateway.dispatch.lanes.drain(min(left, 2.0))
+
+    async def flush(left: float) -> None:
+        await gateway.courier.drain(min(left, 3.0))
+        gateway.courier.stop()
+        await gateway.courier.drain(1.0)
+
+    async def close(left: float) -> None:
+        gateway.door.close()
+        await entrances.control.aclose()
+        await entrances.web.aclose()
+        for platform in gateway.platforms:
+            await platform.aclose()
+        for provider in gateway.providers.values():
+            await provider.aclose()
+
+    shutdown.add(Stage.STOP_INTAKE, "intake", stop_intake)
+    shutdown.add(Stage.DRAIN, "turns", gateway.dispatch.lanes.drain)
+    shutdown.add(Stage.FLUSH, "release", release)
+    shutdown.add(Stage.FLUSH, "courier", flush)
+    shutdown.add(Stage.CLOSE, "close", close)
+    shutdown.add(Stage.CLOSE, "mark", lambda left: note_clean_end(db))
+
+
+def _housekeeping(gateway: Gateway, machine: Machine) -> Callable[[], Awaitable[None]]:
+    """Small regular work: expired questions, the text index, gauges."""
+
+    async def forever() -> None:
+        while True:
+            await machine.clock.sleep(HOUSEKEEPING_SECONDS)
+            for session in await gateway.questions.expire():
+                gateway.dispatch.lanes.wake(session)
+            if not gateway.lane.running:
+                await gateway.sessions.index_new_text()
+            machine.metrics.observe(await gateway.sessions.figures(), machine.clock.now())
+
+    return forever
+
+
+def _crashed(name: str, error: BaseException) -> None:
+    log.error("task_crashed", task=name, error=repr(error), exc_info=error)
+
+
+def _loop_fault(kind: str, message: str, error: BaseException | None) -> None:
+    log.error("loop_fault", type=kind, message=message, error=repr(error))
+
+
+def _stalled(stall: Stall) -> None:
+    log.warning("loop_stalled", **{"stall": str(stall)})

@@ -1,0 +1,114 @@
+"""From the configuration's sections to the settings objects of the parts; the one place that knows both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from hermes.config.adapters import ChatPlatformConfig, ModelSpec, PlatformConfig
+from hermes.config.model import Config
+from hermes.core.delivery import Uncertain
+from hermes.core.ports import Provider
+from hermes.gateway.view import ViewSettings
+from hermes.platforms.telegram.config import TelegramConfig
+from hermes.policy.access import AccessPolicy
+from hermes.policy.delivery import SweepPolicy
+from hermes.policy.reconnect import ReconnectPolicy
+from hermes.policy.recovery import RecoveryPolicy
+from hermes.agent.pipeline import Target, with_policy
+from hermes.tools.files import FileAccess
+
+
+def access_policies(config: Config) -> dict[str, AccessPolicy]:
+    """One policy for each enabled platform: default deny."""
+    return {
+        name: AccessPolicy(
+            allow_all=platform.allow_all_users,
+            allowed_users=frozenset(str(u) for u in platform.allowed_users),
+        )
+        for name, platform in config.platforms.items()
+        if platform.enabled and isinstance(platform, ChatPlatformConfig)
+    }
+
+
+def targets(config: Config, providers: Mapping[str, Provider]) -> list[Target]:
+    """The primary, then the fallbacks; all references were checked at load."""
+    chosen = [config.model, *config.fallback_providers]
+    return [_target(config, providers, choice.provider, choice.model) for choice in chosen]
+
+
+def _target(config: Config, providers: Mapping[str, Provider], provider: str, model: str) -> Target:
+    spec = config.providers[provider].models.get(model)
+    known = spec if spec is not None else ModelSpec()
+    return Target(
+        providers[provider],
+        model,
+        known.context_window if spec is not None else None,
+        known.max_output if spec is not None and "max_output" in spec.model_fields_set else None,
+        known.tools,
+        known.price_input,
+        known.price_output,
+    )
+
+
+def recovery_policy(config: Config, found: list[Target]) -> RecoveryPolicy:
+    """``agent.*`` as the planner's bounds."""
+    agent = config.agent
+    bounds = RecoveryPolicy(
+        targets=(),
+        retries=agent.api_max_retries,
+        base=agent.retry_base,
+        cap=agent.retry_cap,
+        retry_after_cap=agent.retry_after_cap,
+    )
+    return with_policy(bounds, found)
+
+
+def reconnect_policy(config: Config) -> ReconnectPolicy:
+    """``gateway.reconnect``."""
+    r = config.gateway.reconnect
+    return ReconnectPolicy(r.base, r.cap, r.max_attempts, r.park_probe)
+
+
+def sweep_policy(config: Config) -> SweepPolicy:
+    """``gateway.delivery``."""
+    d = config.gateway.delivery
+    return SweepPolicy(d.max_retries, d.base_delay, Uncertain(d.uncertain.value))
+
+
+def view_settings(config: Config) -> ViewSettings:
+    """``streaming``."""
+    s = config.streaming
+    return ViewSettings(s.enabled, s.first_after, s.min_interval)
+
+
+def pace(platforms: Mapping[str, PlatformConfig]) -> dict[str, tuple[float, float]]:
+    """Fixed rates where one is configured: seconds between two sends to a chat, sends a second."""
+    found: dict[str, tuple[float, float]] = {}
+    for name, platform in platforms.items():
+        if isinstance(platform, TelegramConfig):
+            found[name] = (platform.pace.per_chat_interval, platform.pace.global_per_second)
+    return found
+
+
+def file_access(config: Config, home: Path) -> FileAccess:
+    """What the file tools may read: the configured roots, never the gateway's own home."""
+    roots = tuple(Path(r).expanduser().resolve() for r in config.tools.roots) or (home.resolve() / "work",)
+    return FileAccess(
+        roots, (home.resolve(),), config.tools.max_read_bytes, config.tools.max_search_files
+    )
+
+
+def bind_of(config: Config) -> tuple[str, int]:
+    """Host and port of ``gateway.bind``; the brackets of an IPv6 address are not part of it."""
+    host, _, port = config.gateway.bind.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def zone(config: Config) -> tzinfo:
+    """``timezone``, else the system's."""
+    if config.timezone:
+        return ZoneInfo(config.timezone)
+    return datetime.now(UTC).astimezone().tzinfo or UTC
