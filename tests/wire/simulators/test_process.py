@@ -18,6 +18,9 @@ import pytest
 from telegram import Bot
 from telegram.error import InvalidToken
 
+from hermes.simulators.control import Control
+from hermes.simulators.openai import OpenAISimulator
+
 pytestmark = pytest.mark.wire
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -137,8 +140,12 @@ async def test_scripts_and_faults_come_from_outside() -> None:
     ],
 )
 async def test_a_wrong_order_is_refused_with_the_cure(name: str, order: Any, words: str) -> None:
-    async with running("openai") as door:
-        refused = await door.order(name, order)
+    async with (
+        OpenAISimulator() as sim,
+        Control(sim) as control,
+        aiohttp.ClientSession() as session,
+    ):
+        refused = await Door({"control": control.url}, session).order(name, order)
     assert refused["status"] == 400
     assert words in refused["error"]
 
