@@ -14,6 +14,10 @@ __all__ = ["METHODS", "Params"]
 
 TEXT_LIMIT = 4096
 CAPTION_LIMIT = 1024
+_NOT_MODIFIED = (
+    "Bad Request: message is not modified: specified new message content and reply markup are exactly the "
+    "same as a current content and reply markup of the message"
+)
 FILE_LIMIT = 20 * 1024 * 1024
 ACTIONS = frozenset(
     {
@@ -214,11 +218,7 @@ def _edit(
         raise Refusal(400, "Bad Request: message text is empty")
     markup = _markup(params)
     if (text, entities, markup) == (seen.text, seen.entities, seen.markup):
-        raise Refusal(
-            400,
-            "Bad Request: message is not modified: specified new message content and reply markup are "
-            "exactly the same as a current content and reply markup of the message",
-        )
+        raise Refusal(400, _NOT_MODIFIED)
     if world.flood is not None:
         world.flood.take(chat, time.monotonic())
     if text != seen.text:
@@ -235,11 +235,7 @@ def _edit_markup(world: World, params: Params, bot: dict[str, Any]) -> dict[str,
         raise Refusal(400, "Bad Request: message to edit not found")
     markup = _markup(params)
     if markup == seen.markup:
-        raise Refusal(
-            400,
-            "Bad Request: message is not modified: specified new message content and reply markup are "
-            "exactly the same as a current content and reply markup of the message",
-        )
+        raise Refusal(400, _NOT_MODIFIED)
     seen.markup = markup
     return world.message_object(chat, seen, bot)
 
