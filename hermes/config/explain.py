@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -12,6 +13,7 @@ from hermes.config.display import is_secret_path, show_key, show_path, show_valu
 from hermes.config.document import Scalar
 from hermes.config.errors import Problem
 from hermes.config.expand import Expanded, KeyPath
+from hermes.config.model import Config
 from hermes.config.nearest import did_you_mean, nearest
 from hermes.config.yaml_traps import truth
 
@@ -19,8 +21,9 @@ from hermes.config.yaml_traps import truth
 class Explainer:
     """Collects problems about one expanded file."""
 
-    def __init__(self, expanded: Expanded) -> None:
+    def __init__(self, expanded: Expanded, platforms: Collection[str] = ()) -> None:
         self._expanded = expanded
+        self._platforms = platforms
         self.problems: list[Problem] = list(expanded.problems)
 
     def refused(self, model: type[BaseModel], base: KeyPath, error: ValidationError) -> None:
@@ -42,15 +45,26 @@ class Explainer:
         """A name that does not exist, with the one that was meant."""
         name = str(path[-1])
         meant = nearest(name, known)
-        advice = (
-            f"write {meant}" if meant is not None else "remove it, or see the list in config.example.yaml"
-        )
+        advice = f"write {meant}" if meant is not None else self._belongs(path)
         self.say(
             path,
             f"unknown {kind} {show_key(name)}",
             ", ".join(sorted(known)) + did_you_mean(name, known),
             advice,
         )
+
+    def _belongs(self, path: KeyPath) -> str:
+        """Where a key of the top level belongs instead."""
+        homes = [
+            top
+            for top, field in Config.model_fields.items()
+            if str(path[-1]) in getattr(shape.bare(field.annotation), "model_fields", {})
+        ]
+        if len(path) == 1 and path[0] in self._platforms:
+            homes = ["platforms"]
+        if len(path) == 1 and homes:
+            return f"it belongs below {' or '.join(f'`{one}:`' for one in homes)}"
+        return "remove it, or see all keys in config.example.yaml"
 
     def wrong_shape(self, path: KeyPath, allowed: str) -> None:
         """A list, text or number where a section belongs."""
@@ -65,7 +79,8 @@ class Explainer:
         if isinstance(value, list):
             return "a list"
         if place is None or place.scalar is None or place.hidden or is_secret_path(path):
-            return "a value that is not shown, as it is secret or from a variable"
+            from_variable = place is not None and place.scalar is not None and "${" in place.scalar.text
+            return "the value of a variable (not shown)" if from_variable else "a value that is not shown"
         return _show_scalar(place.scalar)
 
     def _one(self, model: type[BaseModel], base: KeyPath, detail: ErrorDetails) -> None:
@@ -113,6 +128,8 @@ class Explainer:
             allowed = shape.allowed(target)
             if "text" in allowed and not allowed.startswith(("seconds", "bytes")):
                 return "put it in quotes if it is meant as text"
+        if shape.allowed(target) == shape.SECTION:
+            return "write its keys below it, indented, or remove the line"
         return shape.cure(target) or "correct it, or remove the line to use the default"
 
 

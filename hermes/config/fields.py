@@ -188,6 +188,21 @@ def split_host_port(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
+NAME_RULE = "1 to 64 letters, digits, and . _ - between them"
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?\Z")
+
+
+def is_name(text: str) -> bool:
+    """True for a name of the owner's own: of a provider or an MCP server."""
+    return _NAME.match(text) is not None
+
+
+def _named(value: Any) -> Any:
+    if not isinstance(value, str) or not is_name(value):
+        raise wrong(NAME_RULE, "choose another name", "a name that cannot be used")
+    return value
+
+
 def _bind(value: str) -> str:
     try:
         split_host_port(value)
@@ -286,6 +301,7 @@ def _chat_id(value: Any) -> str:
 
 
 Text = Annotated[str, BeforeValidator(_text), Means("text", "put the value in quotes")]
+Name = Annotated[str, BeforeValidator(_named), Means(NAME_RULE)]
 Whole = Annotated[int, BeforeValidator(_number(int, (int,))), Means("a whole number")]
 Number = Annotated[float, BeforeValidator(_number(float, (int, float))), Means("a number")]
 Ratio = Annotated[float, BeforeValidator(_number(float, (int, float))), Field(gt=0, lt=1), Means("a number")]

@@ -109,7 +109,7 @@ class _Filling:
         for key, variable in given:
             if not {key, f"{key}_file"} & self._keys("platforms", name, section):
                 self.put(section, ("platforms", name, key), variable)
-        if given and not written:
+        if given and "enabled" not in self._keys("platforms", name, section):
             section["enabled"] = True
             self.said.append(f"{name} is on because {given[0][1]} is set")
         for key, variable in _LISTS[name]:

@@ -16,16 +16,15 @@ from hermes.config.document import Unreadable, parse
 from hermes.config.errors import ConfigError, Problem
 from hermes.config.expand import Expanded, KeyPath, Place, expand
 from hermes.config.explain import Explainer
-from hermes.config.fields import Section
+from hermes.config.fields import NAME_RULE, Section, is_name
 from hermes.config.foreign import is_foreign_config
 from hermes.config.known import apply_known
 from hermes.config.model import Config
 from hermes.config.references import check_fallbacks, check_provider, choose_model, fill_compression
-from hermes.config.shape import subsections
+from hermes.config.shape import SECTION, subsections
 from hermes.config.source import read_source
 
 FILE_NAME = "config.yaml"
-_SECTION = "a section (`key: value` lines, indented)"
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -61,7 +60,7 @@ def load_config(
         raise ConfigError((*problems, *error.problems)) from None
     said = list(apply_known(expanded, environ))
     folder = home if path is None else path.absolute().parent
-    building = _Building(expanded, Explainer(expanded), said, environ, folder)
+    building = _Building(expanded, Explainer(expanded, tuple(platform_models)), said, environ, folder)
     config = building.build(platform_models, provider_models)
     found = (*problems, *building.explainer.problems)
     if found or config is None:
@@ -130,7 +129,7 @@ class _Building:
     def _platforms(self, given: object, models: Mapping[str, type[BaseModel]]) -> dict[str, PlatformConfig]:
         found: dict[str, PlatformConfig] = {}
         if not isinstance(given, dict):
-            self.explainer.wrong_shape(("platforms",), _SECTION)
+            self.explainer.wrong_shape(("platforms",), SECTION)
             given = {}
         for name in given:
             if name not in models:
@@ -144,12 +143,15 @@ class _Building:
     def _providers(self, given: object, models: Mapping[str, type[BaseModel]]) -> dict[str, ProviderConfig]:
         found: dict[str, ProviderConfig] = {}
         if not isinstance(given, dict):
-            self.explainer.wrong_shape(("providers",), _SECTION)
+            self.explainer.wrong_shape(("providers",), SECTION)
             given = {}
         for name, section in given.items():
             path: KeyPath = ("providers", name)
             if not isinstance(section, dict):
-                self.explainer.wrong_shape(path, _SECTION)
+                self.explainer.wrong_shape(path, SECTION)
+                continue
+            if not is_name(name):
+                self.explainer.say(path, "a name that cannot be used", NAME_RULE, "choose another name")
                 continue
             kind = section.get("kind")
             if not isinstance(kind, str) or kind not in models:
@@ -163,7 +165,7 @@ class _Building:
     def _complaints(self, config: Config) -> None:
         off: list[KeyPath] = []
         for path, section in subsections(config):
-            if getattr(section, "enabled", True) is False and path[:1] != ("compression",):
+            if getattr(section, "enabled", True) is False:
                 off.append(path)
             if not isinstance(section, Section) or any(path[: len(one)] == one for one in off):
                 continue

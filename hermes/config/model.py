@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import SerializeAsAny
 
 from hermes.config.adapters import PlatformConfig, ProviderConfig
-from hermes.config.fields import Reload, Section, Text, TimeZone, key
+from hermes.config.fields import Name, Reload, Section, Text, TimeZone, key
 from hermes.config.gateway import GatewayConfig
 from hermes.config.sections import (
     AgentConfig,
@@ -47,7 +47,7 @@ class Config(Section):
     platforms: Mapping[Text, SerializeAsAny[PlatformConfig]] = key(
         dict, "Where people talk to the bot.", reload=Reload.LINK
     )
-    mcp_servers: Mapping[Text, McpServerConfig] = key(dict, "MCP servers by name.", reload=Reload.LINK)
+    mcp_servers: Mapping[Name, McpServerConfig] = key(dict, "MCP servers by name.", reload=Reload.LINK)
     tools: ToolsConfig = key(ToolsConfig, "Bounds of the built-in tools.")
     terminal: TerminalConfig = key(TerminalConfig, "The terminal tool.")
     approvals: ApprovalsConfig = key(ApprovalsConfig, "Questions before risky tool calls.")

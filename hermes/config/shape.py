@@ -14,6 +14,8 @@ from pydantic.fields import FieldInfo
 
 from hermes.config.fields import Means
 
+SECTION = "a section (`key: value` lines, indented)"
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -36,6 +38,8 @@ def find(model: type[BaseModel], location: tuple[str | int, ...]) -> Target:
 
 
 def _follow(at: Target, step: str | int) -> Target:
+    if step == "[key]":
+        return at
     here, path = bare(at.annotation), (*at.path, step)
     if _is_model(here):
         field = here.model_fields.get(str(step))
@@ -48,7 +52,7 @@ def _follow(at: Target, step: str | int) -> Target:
         )
         return Target(at.owner, at.field, chosen, (), at.path) if chosen is not None else at
     origin, arguments = get_origin(here), get_args(here)
-    if origin is Mapping and step != "[key]":
+    if origin is Mapping:
         return Target(at.owner, at.field, arguments[1], _metadata(arguments[1]), path)
     if origin is tuple and isinstance(step, int):
         return Target(at.owner, at.field, arguments[0], _metadata(arguments[0]), path)
@@ -84,7 +88,7 @@ def allowed(target: Target) -> str:
         limits = _range(target.metadata)
         return f"{means.allowed}{', ' + limits if limits else ''}"
     if _is_model(here) or isinstance(here, tuple) or get_origin(here) is Mapping:
-        return "a section (`key: value` lines, indented)"
+        return SECTION
     return "a list (lines that start with `- `)" if get_origin(here) is tuple else "another kind of value"
 
 

@@ -15,7 +15,7 @@ _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?\Z")
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\Z|[-+]?[0-9]+[eE][-+]?[0-9]+\Z")
 _VARIABLE_IN_FLOW = re.compile(r"[{\[,:]\s*\$\{")
-_IPV6 = re.compile(r":\s*\[[0-9A-Fa-f:.%]*:[0-9A-Fa-f:.%]*\](?::\d+)?\s*(?:#.*)?$")
+_IPV6 = re.compile(r":\s*\[[0-9A-Fa-f:.%]*:[0-9A-Fa-f:.%]*\](?::\d+)?\s*(?:[,}#].*)?$")
 
 
 def kind_of_plain(text: str) -> str:
@@ -58,31 +58,64 @@ def explain_syntax(error: yaml.YAMLError, text: str, file: str) -> Problem:
     line = mark.line + 1 if mark is not None else 0
     lines = text.splitlines()
     here = lines[line - 1] if 0 < line <= len(lines) else ""
-    above = lines[line - 2] if 1 < line <= len(lines) + 1 else ""
     problem = getattr(error, "problem", None) or ""
     if "\\t" in problem or "\t" in here[: len(here) - len(here.lstrip())]:
         return Problem(file, line, "", "a tab is used to indent", "blanks", "replace each tab by two blanks")
-    for number, source in ((line, here), (line - 1, above)):
+    for number in (line, line - 1):
+        source = lines[number - 1] if 0 < number <= len(lines) else ""
         if is_bracketed_address(source):
             return bracketed_address(file, number, "")
-        if _VARIABLE_IN_FLOW.search(source) and "{" in source.replace("${", ""):
+        if _VARIABLE_IN_FLOW.search(source):
+            where = "braces" if "{" in source.replace("${", "") else "brackets"
             return Problem(
                 file,
                 number,
                 "",
-                "${…} without quotes inside braces, which YAML reads as a mapping",
+                f"${{…}} without quotes inside {where}, which YAML reads as a mapping",
                 "a quoted scalar",
                 'write "${NAME}" in quotes',
             )
-        if re.search(r"[\[,]\s*\$\{", source):
-            return Problem(
-                file,
-                number,
-                "",
-                "${…} without quotes inside brackets, which YAML reads as a mapping",
-                "a quoted scalar",
-                'write "${NAME}" in quotes',
-            )
+    return _explain_context(error, problem, file, line)
+
+
+_OPENED = {
+    "while scanning a quoted scalar": ("a quote that is opened here and not closed", "close the quote"),
+    "while parsing a flow mapping": (
+        "a { that is opened here and not closed, or lacks a comma",
+        "look for the }",
+    ),
+    "while parsing a flow sequence": (
+        "a [ that is opened here and not closed, or lacks a comma",
+        "look for the ]",
+    ),
+}
+_HERE = {
+    "while scanning a simple key": (
+        "a line without a colon",
+        "write `key: value`, with a blank after the colon",
+    ),
+    "while parsing a block mapping": (
+        "a line that fits no section above it",
+        "indent it as the other keys of its section, with blanks",
+    ),
+    "while parsing a block collection": (
+        "a line that fits no list above it",
+        "indent it as the other items of its list, with blanks",
+    ),
+}
+
+
+def _explain_context(error: yaml.YAMLError, problem: str, file: str, line: int) -> Problem:
+    context = getattr(error, "context", None) or ""
+    opened = getattr(error, "context_mark", None)
+    if context in _OPENED and opened is not None:
+        found, cure = _OPENED[context]
+        return Problem(file, opened.line + 1, "", f"not YAML: {found}", "", cure)
+    if problem.endswith(("'}'", "']'")) and context in _HERE:
+        return Problem(file, line, "", "not YAML: a bracket that closes nothing", "", "remove it, or open it")
+    if context in _HERE:
+        found, cure = _HERE[context]
+        return Problem(file, line, "", f"not YAML: {found}", "", cure)
     cure = "check colons (`key: value` needs the blank), quotes and indentation at and above this line"
     return Problem(file, line, "", f"not YAML: {_harmless(problem)}", "", cure)
 

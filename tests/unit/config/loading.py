@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from hermes.config.errors import ConfigError, Problem
 from hermes.config.load import Loaded, load_config
 from hermes.platforms.discord.config import DiscordConfig
@@ -15,8 +17,17 @@ from hermes.providers.anthropic.config import AnthropicConfig
 from hermes.providers.openai.config import OpenaiConfig
 from hermes.providers.rehearsal.config import RehearsalConfig
 
-PLATFORMS = {"telegram": TelegramConfig, "discord": DiscordConfig, "slack": SlackConfig, "web": WebConfig}
-PROVIDERS = {"openai": OpenaiConfig, "anthropic": AnthropicConfig, "rehearsal": RehearsalConfig}
+PLATFORMS: dict[str, type[BaseModel]] = {
+    "telegram": TelegramConfig,
+    "discord": DiscordConfig,
+    "slack": SlackConfig,
+    "web": WebConfig,
+}
+PROVIDERS: dict[str, type[BaseModel]] = {
+    "openai": OpenaiConfig,
+    "anthropic": AnthropicConfig,
+    "rehearsal": RehearsalConfig,
+}
 TOKEN = "424242:AAFakeTokenForTestsOnly0000000000"
 
 

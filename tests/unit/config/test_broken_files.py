@@ -46,8 +46,11 @@ BROKEN = [
     # YAML
     Broken("a tab", "agent:\n\tmax_turns: 4\n", 2, "", ("a tab is used to indent", "two blanks")),
     Broken("no blank after the colon", "agent:\n  max_turns:4\n  queue_limit: 3\n", 3, "", ("not YAML",)),
-    Broken("an open quote", 'timezone: "UTC\n', 2, "", ("not YAML",)),
-    Broken("an open brace", "agent: {max_turns: 4\n", 2, "", ("not YAML",)),
+    Broken("an open quote", 'timezone: "UTC\n', 1, "", ("a quote that is opened here",)),
+    Broken("an open brace", "agent: {max_turns: 4\n", 1, "", ("a { that is opened here",)),
+    Broken("a bracket too many", "agent: {}}\n", 1, "", ("a bracket that closes nothing",)),
+    Broken("a wrong indentation", "agent:\n  max_turns: 4\n queue_limit: 3\n", 3, "", ("fits no section",)),
+    Broken("an IPv6 address in braces", "gateway: {bind: [::1]:8642}\n", 1, "", ("reads as a list",)),
     Broken("deep nesting", "a: " + "[" * 60 + "\n", 1, "a", ("nesting deeper than 32 levels",)),
     Broken("two documents", "agent: {}\n---\ngoals: {}\n", 2, "", ("a second YAML document", "one document")),
     Broken("a tag", "agent: !!python/object:os.system {}\n", 1, "agent", ("a YAML tag", "remove the tag")),
@@ -148,6 +151,14 @@ BROKEN = [
         ("unknown key max_turn", "did you mean max_turns?"),
     ),
     Broken("a swapped letter", "gateway: {bnid: x}\n", 1, "gateway.bnid", ("did you mean bind?",)),
+    Broken("a platform at the top", "telegram: {}\n", 1, "telegram", ("unknown key", "below `platforms:`")),
+    Broken("a key outside its section", "max_turns: 4\n", 1, "max_turns", ("below `agent:` or `goals:`",)),
+    Broken(
+        "a name with a blank", "providers: {a b: {}}\n", 1, "providers.a b", ("a name that cannot be used",)
+    ),
+    Broken(
+        "a name with a slash", "mcp_servers: {a/b: {}}\n", 1, "mcp_servers.a/b", ("letters, digits, and",)
+    ),
     Broken(
         "a key like none", "agent: {colour: red}\n", 1, "agent.colour", ("unknown key colour", "max_turns")
     ),

@@ -283,7 +283,7 @@ def test_the_file_wins_over_a_variable(tmp_path: Path) -> None:
     section = telegram(config)
     assert (section.enabled, section.token.get_secret_value(), section.allowed_users) == (
         False,
-        "999:zzzzzz",
+        "9:zzz",
         ("1",),
     )
     assert config.model.model == "a"
@@ -313,6 +313,12 @@ def test_a_key_from_the_environment_goes_to_no_other_server(tmp_path: Path) -> N
     config = load_text(text, tmp_path, {"OPENAI_API_KEY": "k1"}).config
     assert provider(config, "main").api_key.get_secret_value() == ""
     assert provider(config, "own").api_key.get_secret_value() == "k1"
+
+
+def test_a_variable_switches_on_a_section_that_only_lists_who_may_talk(tmp_path: Path) -> None:
+    text = "platforms: {telegram: {allowed_users: [1]}}\n"
+    section = telegram(load_text(text, tmp_path, {"TELEGRAM_BOT_TOKEN": TOKEN}).config)
+    assert (section.enabled, section.allowed_users) == (True, ("1",))
 
 
 def test_a_written_section_without_enabled_stays_off_and_says_so(tmp_path: Path) -> None:
