@@ -7,11 +7,13 @@ refused is not a time-out, and a cut body is not a clean end.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import aiohttp
 import httpx2
@@ -30,10 +32,11 @@ def _as_httpx2_errors(request: httpx2.Request, *, answered: bool) -> Iterator[No
     try:
         yield
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise _translated(error, request, answered) from error
+        raise translated(error, request, answered) from error
 
 
-def _translated(error: Exception, request: httpx2.Request, answered: bool) -> httpx2.TransportError:
+def translated(error: Exception, request: httpx2.Request, answered: bool) -> httpx2.TransportError:
+    """The httpx2 error that says what ``error`` says; ``answered``: the answer's head had come."""
     text = str(error) or type(error).__name__
     match error:
         case aiohttp.ConnectionTimeoutError():
@@ -97,7 +100,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         """Sends ``request`` and returns when the answer's headers are there."""
         if self._closed:
             raise httpx2.LocalProtocolError("the transport is closed", request=request)
-        session = self._session or self._open(request.url.scheme)
+        session = self._session or self._open()
         limits = request.extensions.get("timeout") or {}
         headers = CIMultiDict((name, value) for name, value in request.headers.multi_items())
         with _as_httpx2_errors(request, answered=False):
@@ -119,12 +122,8 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
             response.status, headers=response.raw_headers, stream=_Body(response, request)
         )
 
-    def _open(self, scheme: str) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
-            limit=self._connections,
-            resolver=self._resolver,
-            ssl=trusted_context() if scheme == "https" else True,
-        )
+    def _open(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(limit=self._connections, resolver=self._resolver, ssl=trust())
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -141,11 +140,19 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
             await session.close()
 
 
-def trusted_context() -> ssl.SSLContext:
-    """The system's certificate store, or certifi's where the system has none (slim containers)."""
-    paths = ssl.get_default_verify_paths()
-    if paths.cafile is None and not (paths.capath and any(os.scandir(paths.capath))):
-        import certifi
+def has_certificates(paths: ssl.DefaultVerifyPaths) -> bool:
+    """True when the system keeps a store of certificates (a slim container may have none)."""
+    return paths.cafile is not None or bool(paths.capath and os.listdir(paths.capath))
 
-        return ssl.create_default_context(cafile=certifi.where())
-    return ssl.create_default_context()
+
+@functools.cache
+def trust() -> ssl.SSLContext | Literal[True]:
+    """What TLS is checked against: aiohttp's own context, which holds the system's store and was loaded
+    with it, or certifi's where the system has none."""
+    if has_certificates(ssl.get_default_verify_paths()):
+        return True
+    import certifi
+
+    context = ssl.create_default_context(cafile=certifi.where())
+    context.set_alpn_protocols(["http/1.1"])
+    return context

@@ -47,7 +47,9 @@ class Clients(Generic[C]):
                 await self._end(lease)
 
     async def replace(self) -> None:
-        """New calls get a fresh client; the old one ends with its last call."""
+        """New calls get a fresh client; the old one ends with its last call. Nothing after ``aclose``."""
+        if self._closed:
+            return
         old, self._current = self._current, _Lease(self._build())
         self._all.add(self._current)
         old.retired = True
