@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, assert_never
 
 from hermes.core.delivery import MARK_PREFIX, Operation
 from hermes.core.errors import Poison
@@ -18,39 +18,61 @@ BUTTON_LABEL = 64
 
 
 def request_of(outgoing: Outgoing) -> tuple[str, dict[str, Any]]:
-    """The API method and its parameters. Raises Poison for a payload that is not ours."""
-    address = outgoing.address
-    data: dict[str, Any] = {"chat_id": address.chat_id}
-    if outgoing.operation is not Operation.CREATE:
-        data["message_id"] = _message_id(outgoing.message_ref)
-    if outgoing.operation is Operation.DELETE:
-        return "deleteMessage", data
-    data |= _content(outgoing)
-    data["link_preview_options"] = {"is_disabled": True}
-    if outgoing.operation is Operation.EDIT:
-        return "editMessageText", data
-    data |= thread_of(address)
+    """The API method and its parameters. Raises Poison for a payload that is not ours.
+
+    A reaction's payload is ``{"emoji": "👍"}``; without one the reaction is taken back.
+    """
+    chat: dict[str, Any] = {"chat_id": outgoing.address.chat_id}
+    match outgoing.operation:
+        case Operation.CREATE:
+            return "sendMessage", chat | _content(outgoing) | _place(outgoing.address)
+        case Operation.EDIT:
+            return "editMessageText", chat | _named(outgoing) | _content(outgoing)
+        case Operation.DELETE:
+            return "deleteMessage", chat | _named(outgoing)
+        case Operation.REACTION:
+            emoji = _payload(outgoing).get("emoji")
+            reaction = [{"type": "emoji", "emoji": emoji}] if isinstance(emoji, str) and emoji else []
+            return "setMessageReaction", chat | _named(outgoing) | {"reaction": reaction}
+        case _:
+            assert_never(outgoing.operation)
+
+
+def _named(outgoing: Outgoing) -> dict[str, Any]:
+    return {"message_id": _message_id(outgoing.message_ref)}
+
+
+def _place(address: Address) -> dict[str, Any]:
+    """The topic, and what is replied to; a message that is gone by now is not replied to, only that."""
+    place = thread_of(address)
     if address.reply_to is not None:
-        data["reply_parameters"] = {
-            "message_id": _message_id(address.reply_to),
-            "allow_sending_without_reply": True,
-        }
-    return "sendMessage", data
+        message_id = _message_id(address.reply_to)
+        place["reply_parameters"] = {"message_id": message_id, "allow_sending_without_reply": True}
+    return place
+
+
+def _payload(outgoing: Outgoing) -> dict[str, Any]:
+    try:
+        payload = json.loads(outgoing.payload)
+    except (ValueError, RecursionError) as error:
+        raise Poison(f"not a payload of this platform: {type(error).__name__}") from None
+    if not isinstance(payload, dict):
+        raise Poison(f"not a payload of this platform: {type(payload).__name__}")
+    return payload
 
 
 def _content(outgoing: Outgoing) -> dict[str, Any]:
-    try:
-        payload = json.loads(outgoing.payload)
-        text, entities, buttons = str(payload["text"]), payload.get("entities"), payload.get("buttons")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Poison(f"not a payload of this platform: {type(error).__name__}") from None
+    payload = _payload(outgoing)
+    text, entities, buttons = payload.get("text"), payload.get("entities"), payload.get("buttons")
+    if not isinstance(text, str):
+        raise Poison("not a payload of this platform: no text")
     if outgoing.plain:
         text, entities = str(payload.get("plain") or text), None
     if outgoing.marked:
         shift = units(MARK_PREFIX)
         text = MARK_PREFIX + text
         entities = [{**e, "offset": e["offset"] + shift} for e in entities or ()]
-    content: dict[str, Any] = {"text": text}
+    content: dict[str, Any] = {"text": text, "link_preview_options": {"is_disabled": True}}
     if entities:
         content["entities"] = entities
     if buttons:

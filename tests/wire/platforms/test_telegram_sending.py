@@ -123,6 +123,14 @@ async def test_an_edit_changes_the_message_and_an_unchanged_one_is_told(
     assert sim.texts(7) == []
 
 
+async def test_a_reaction_is_set_and_taken_back(sim: TelegramSimulator, adapter: TelegramPlatform) -> None:
+    said = sim.say(7, "thanks")
+    for payload, shown in (('{"emoji": "👍"}', [{"type": "emoji", "emoji": "👍"}]), ("{}", [])):
+        await adapter.send(Outgoing(TO, Operation.REACTION, payload, "n", message_ref=f"7:{said}"))
+        assert sim.world.reactions[(7, said)] == shown
+    assert sim.chat(7) == []
+
+
 async def test_a_pressed_button_comes_back_as_its_data_and_stops_waiting(
     sim: TelegramSimulator, adapter: TelegramPlatform
 ) -> None:
