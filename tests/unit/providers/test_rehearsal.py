@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hermes.core.errors import ProviderFailure
-from hermes.core.failures import FailureFacts, FaultKind
+from hermes.core.failures import CallContext, FailureFacts, FaultKind, Reason
 from hermes.core.transcript import (
     AssistantItem,
     FinishReason,
@@ -22,6 +22,7 @@ from hermes.core.transcript import (
     ToolSpec,
     UserItem,
 )
+from hermes.policy.classify import classify
 from hermes.providers.rehearsal.adapter import LOOP_LIMIT, REMEMBERED, RehearsalProvider
 from hermes.providers.rehearsal.scenarios import FAULTS, PERFORMANCES, Fault
 
@@ -193,3 +194,20 @@ async def test_a_slow_answer_can_be_cancelled() -> None:
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
+
+
+MEANINGS = {
+    "429": Reason.RATE_LIMIT, "500": Reason.SERVER_ERROR, "503": Reason.OVERLOADED, "529": Reason.OVERLOADED,
+    "401": Reason.AUTH, "billing": Reason.BILLING, "404": Reason.MODEL_NOT_FOUND, "400": Reason.FORMAT_ERROR,
+    "overflow": Reason.CONTEXT_OVERFLOW, "refused": Reason.TIMEOUT, "reset": Reason.TIMEOUT,
+    "timeout": Reason.TIMEOUT, "cut": Reason.TIMEOUT, "stall": Reason.TIMEOUT, "early": Reason.TIMEOUT,
+    "html": Reason.PROVIDER_POLICY_BLOCKED, "garbage": Reason.SERVER_ERROR, "empty": Reason.UNKNOWN,
+    "half": Reason.UNKNOWN, "down": Reason.OVERLOADED,
+}  # fmt: skip
+
+
+def test_the_real_classifier_takes_each_fault_for_what_it_plays() -> None:
+    facts = {name: fault.facts("rehearsal", "rehearsal") for name, fault in FAULTS.items()}
+    assert {name: classify(each, CallContext()).reason for name, each in facts.items()} == MEANINGS
+    assert classify(facts["429"], CallContext()).retry_after == 2.0
+    assert classify(facts["overflow"], CallContext()).limit == 8192
