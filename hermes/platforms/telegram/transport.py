@@ -158,7 +158,7 @@ class AiohttpRequest(BaseRequest):
                 payload = await _read(response)
                 status, header = response.status, response.headers.get("Retry-After")
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            raise _without_url(error) from None
+            raise without_url(error) from None
         refusal = _refusal(status, payload, header)
         if refusal is not None:
             raise refusal
@@ -264,7 +264,7 @@ def _seconds(header: str | None) -> float | None:
     return float(header) if header is not None and header.isascii() and header.isdigit() else None
 
 
-def _without_url(error: Exception) -> TelegramError:
+def without_url(error: Exception) -> TelegramError:
     """The same failure as one of our three classes, in words that hold no address with a token."""
     name = type(error).__name__
     match error:
@@ -272,7 +272,9 @@ def _without_url(error: Exception) -> TelegramError:
             return NotSent("connect_timeout", f"{name}: no connection in time")
         case aiohttp.ClientConnectorDNSError():
             return NotSent("dns", f"{name}: {_os_text(error.os_error)}")
-        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
+        case aiohttp.ClientConnectorCertificateError():
+            return NotSent("certificate", f"{name}: certificate verify failed")
+        case aiohttp.ClientSSLError():
             return NotSent("tls", f"{name}: the TLS handshake failed")
         case aiohttp.ClientConnectorError():
             return NotSent("refused", f"{name}: {_os_text(error.os_error)}")
