@@ -23,6 +23,7 @@ from hermes.config.model import Config
 from hermes.config.references import check_fallbacks, check_provider, choose_model, fill_compression
 from hermes.config.shape import SECTION, subsections
 from hermes.config.source import read_source
+from hermes.config.unbuilt import without_effect
 
 FILE_NAME = "config.yaml"
 
@@ -112,6 +113,8 @@ class _Building:
             return None
         config = config.model_copy(update={"platforms": platforms, "providers": providers})
         self._complaints(config)
+        if idle := without_effect(config):
+            self.said.append(f"set, but without effect in this version: {', '.join(idle)}")
         settled = settle_credentials(providers, self.environ, self.folder, self.explainer)
         config = config.model_copy(update={"providers": settled})
         if not self.expanded.is_broken(("providers",)):

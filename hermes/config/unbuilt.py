@@ -1,0 +1,106 @@
+"""Keys that are checked but do nothing yet; whoever sets one is told so at start.
+
+A key leaves this list with the change that reads it; a test compares the list with the code.
+"""
+
+from __future__ import annotations
+
+from hermes.config.fields import Section
+from hermes.config.model import Config
+from hermes.config.shape import subsections
+
+UNBUILT = frozenset(
+    {
+        "gateway.loop_lag",
+        "platforms.slack.app_token",
+        "agent.budget.day_usd",
+        "agent.budget.session_usd",
+        "agent.budget.turn_usd",
+        "agent.budget.user_day_usd",
+        "agent.busy_mode",
+        "agent.queue_limit",
+        "approvals.mode",
+        "compression.max_chunk_calls",
+        "compression.protect_last_n",
+        "compression.target_ratio",
+        "gateway.ballast",
+        "gateway.max_command_age",
+        "gateway.max_skew",
+        "gateway.media_max_bytes",
+        "gateway.media_timeout",
+        "gateway.ready_max_age",
+        "gateway.restart_intensity.restarts",
+        "gateway.stall_after",
+        "mcp_servers.NAME.command",
+        "mcp_servers.NAME.env",
+        "mcp_servers.NAME.required",
+        "platforms.discord.api_url",
+        "platforms.discord.catch_up_age",
+        "platforms.discord.catch_up_messages",
+        "platforms.discord.gateway_url",
+        "platforms.discord.home_channel",
+        "platforms.discord.request_timeout",
+        "platforms.slack.bot_token",
+        "platforms.slack.catch_up_age",
+        "platforms.slack.catch_up_messages",
+        "platforms.slack.home_channel",
+        "platforms.slack.mode",
+        "platforms.slack.ping_interval",
+        "platforms.slack.request_timeout",
+        "platforms.slack.signing_secret",
+        "platforms.telegram.home_channel",
+        "platforms.web.max_upload_bytes",
+        "providers.NAME.credential.client_id",
+        "providers.NAME.credential.client_secret",
+        "providers.NAME.credential.command",
+        "providers.NAME.credential.refresh_before",
+        "providers.NAME.credential.refresh_token",
+        "providers.NAME.credential.token_url",
+        "providers.NAME.credential.valid_for",
+        "providers.NAME.max_concurrency",
+        "providers.NAME.models.NAME.images",
+        "providers.NAME.pool_strategy",
+        "providers.NAME.requests_per_minute",
+        "providers.NAME.tokens_per_minute",
+        "retention.backups",
+        "retention.media",
+        "retention.messages",
+        "retention.seen_keys",
+        "retention.spill",
+        "retention.traces",
+        "session_reset.at_hour",
+        "session_reset.idle_minutes",
+        "session_reset.mode",
+        "terminal.backend",
+        "tool_loop_guardrails.halt_after_blocks",
+        "tool_loop_guardrails.hard_stop_after.exact_failure",
+        "tool_loop_guardrails.hard_stop_after.idempotent_no_progress",
+        "tool_loop_guardrails.hard_stop_after.same_tool_failure",
+        "tool_loop_guardrails.hard_stop_enabled",
+        "tool_loop_guardrails.warn_after.exact_failure",
+        "tool_loop_guardrails.warn_after.idempotent_no_progress",
+        "tool_loop_guardrails.warn_after.same_tool_failure",
+        "tool_loop_guardrails.warnings_enabled",
+        "tools.max_parallel",
+        "tools.max_write_bytes",
+    }
+)
+
+_NAMED = (("providers",), ("mcp_servers",), ("providers", "NAME", "models"))
+
+
+def without_effect(config: Config) -> tuple[str, ...]:
+    """Keys that were set to something else than their default, and do nothing in this version."""
+    found: set[str] = set()
+    for path, section in subsections(config):
+        if not isinstance(section, Section) or getattr(section, "enabled", True) is False:
+            continue
+        general: tuple[str, ...] = ()
+        for step in path:
+            general = (*general, "NAME" if general in _NAMED else str(step))
+        for key in section.model_fields_set:
+            name = ".".join((*general, key))
+            default = type(section).model_fields[key].get_default(call_default_factory=True)
+            if name in UNBUILT and getattr(section, key) != default:
+                found.add(name)
+    return tuple(sorted(found))
