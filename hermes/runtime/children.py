@@ -8,7 +8,6 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 AFTERWARDS = 1.0
 """Seconds that output may still come after the child ended (a descendant may hold the pipe for ever)."""
@@ -61,7 +60,7 @@ async def run_process(
     groups: ChildGroups,
     argv: Sequence[str],
     *,
-    timeout: float,  # noqa: ASYNC109 -- the child must be killed before the caller hears of it
+    timeout: float,  # noqa: ASYNC109 - the child must be killed before the caller hears of it
     input: bytes = b"",
     max_output: int = 1 << 20,
     cwd: str | None = None,
@@ -72,7 +71,9 @@ async def run_process(
     Its whole group is killed when `timeout` seconds are over (ChildTimeout), when the caller is cancelled,
     and when it ends and leaves descendants. Raises OSError if it cannot be started. `env` None: inherited.
     """
-    process = await asyncio.create_subprocess_exec(
+    child = _Child(max_output)
+    transport, _ = await asyncio.get_running_loop().subprocess_exec(
+        lambda: child,
         *argv,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -81,57 +82,58 @@ async def run_process(
         cwd=cwd,
         env=env,
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    groups.add(process.pid)
-    readers = [
-        asyncio.ensure_future(_read(stream, bytearray(), max_output))
-        for stream in (process.stdout, process.stderr)
-    ]
-    feeder = asyncio.ensure_future(_feed(process.stdin, input))
+    group = transport.get_pid()
+    groups.add(group)
     try:
+        stdin = transport.get_pipe_transport(0)
+        assert isinstance(stdin, asyncio.WriteTransport)
+        stdin.write(input)
+        stdin.write_eof()
         async with asyncio.timeout(timeout):
-            await process.wait()
-        groups.kill(process.pid)
-        await asyncio.wait(readers, timeout=AFTERWARDS)
+            await child.exited.wait()
+        groups.kill(group)
+        await _within(AFTERWARDS, child.silent)
     except TimeoutError:
         raise ChildTimeout(f"{argv[0]} was killed: it ran longer than {timeout:g} s") from None
     finally:
-        await _end(process, groups, [*readers, feeder])
-    (out, more_out), (err, more_err) = (reader.result() for reader in readers)
-    assert process.returncode is not None
-    return ProcessResult(process.returncode, out, err, more_out or more_err)
+        groups.kill(group)
+        try:  # bounded: a process in an uninterruptible call dies when it likes
+            await _within(AFTERWARDS, child.exited)
+        finally:
+            transport.close()  # a descendant outside of the group may hold the other ends
+            groups.discard(group)
+    code = transport.get_returncode()
+    assert code is not None
+    return ProcessResult(code, bytes(child.kept[1]), bytes(child.kept[2]), child.truncated)
 
 
-async def _end(
-    process: asyncio.subprocess.Process, groups: ChildGroups, tasks: Sequence[asyncio.Future[Any]]
-) -> None:
-    groups.kill(process.pid)
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
-    if process.returncode is None:  # bounded: a process in an uninterruptible call dies when it likes
-        await asyncio.wait([asyncio.ensure_future(process.wait())], timeout=AFTERWARDS)
-    groups.discard(process.pid)
-    # A descendant outside of the group may hold the pipes: close our ends.
-    process._transport.close()  # type: ignore[attr-defined]
+class _Child(asyncio.SubprocessProtocol):
+    """Not asyncio's own streams: up to Python 3.12 their `wait` also waits for whoever inherited a pipe."""
+
+    def __init__(self, limit: int) -> None:
+        self.kept = {1: bytearray(), 2: bytearray()}
+        self.truncated = False
+        self.exited = asyncio.Event()
+        self.silent = asyncio.Event()
+        self._limit = limit
+        self._open = {1, 2}
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        kept = self.kept[fd]
+        room = self._limit - len(kept)
+        kept += data[:room]
+        self.truncated = self.truncated or len(data) > room
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._open.discard(fd)
+        if not self._open:
+            self.silent.set()
+
+    def process_exited(self) -> None:
+        self.exited.set()
 
 
-async def _feed(stream: asyncio.StreamWriter, data: bytes) -> None:
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        stream.write(data)
-        await stream.drain()
-        stream.close()
-
-
-async def _read(stream: asyncio.StreamReader, kept: bytearray, limit: int) -> tuple[bytes, bool]:
-    """Reads to the end, keeps the first `limit` bytes. Cancelled: answers what has come so far."""
-    more = False
-    try:
-        while chunk := await stream.read(65536):
-            more = more or len(kept) + len(chunk) > limit
-            kept += chunk[: limit - len(kept)]
-    except asyncio.CancelledError:
-        return bytes(kept), True
-    return bytes(kept), more
+async def _within(seconds: float, event: asyncio.Event) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

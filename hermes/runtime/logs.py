@@ -11,7 +11,7 @@ from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any, Protocol
 
 import structlog
-from structlog.types import EventDict, Processor, WrappedLogger
+from structlog.types import Processor, WrappedLogger
 
 from hermes.runtime.redaction import Redactor
 
@@ -51,14 +51,25 @@ class StreamSink:
         self._write(line + "\n")
 
 
+class _Edge:
+    """Where every finished line passes, whoever rendered it: redacted here, and nowhere earlier (R40)."""
+
+    def __init__(self, sink: Sink, redactor: Redactor) -> None:
+        self._sink = sink
+        self._redactor = redactor
+
+    def write_line(self, line: str) -> None:
+        self._sink.write_line(self._redactor.redact(line))
+
+
 class _LineLogger:
     """What structlog calls with the finished line, whatever the level."""
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
+    def __init__(self, edge: _Edge) -> None:
+        self._edge = edge
 
     def msg(self, message: str) -> None:
-        self._sink.write_line(message)
+        self._edge.write_line(message)
 
     debug = info = warning = error = critical = exception = log = msg
 
@@ -66,16 +77,16 @@ class _LineLogger:
 class _Handler(logging.Handler):
     """The standard library's way into the pipeline."""
 
-    def __init__(self, sink: Sink, formatter: logging.Formatter) -> None:
+    def __init__(self, edge: _Edge, formatter: logging.Formatter) -> None:
         super().__init__()
-        self._sink = sink
+        self._edge = edge
         self.setFormatter(formatter)
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._sink.write_line(self.format(record))
+            self._edge.write_line(self.format(record))
         except (TypeError, ValueError, KeyError, AttributeError) as error:  # a library's wrong format string
-            self._sink.write_line(f"log_line_unreadable logger={record.name} error={error!r}")
+            self._edge.write_line(f"log_line_unreadable logger={record.name} error={error!r}")
 
 
 def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
@@ -99,36 +110,35 @@ def configure(*, sink: Sink, terminal: bool, level: str, redactor: Redactor, deb
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    finishing = _finishing(terminal, redactor)
+    finishing = _finishing(terminal)
+    edge = _Edge(sink, redactor)
     structlog.configure(
         processors=[*shared, *finishing],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=lambda *args: _LineLogger(sink),
+        logger_factory=lambda *args: _LineLogger(edge),
         cache_logger_on_first_use=True,
     )
-    _route_standard_logging(sink, shared, finishing, number, debug)
+    _route_standard_logging(edge, shared, finishing, number, debug)
 
 
 def _route_standard_logging(
-    sink: Sink, shared: Sequence[Processor], finishing: Sequence[Processor], level: int, debug: bool
+    edge: _Edge, shared: Sequence[Processor], finishing: Sequence[Processor], level: int, debug: bool
 ) -> None:
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[*shared, _logger_name],
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *finishing],
-        keep_exc_info=True,
-        keep_stack_info=True,
     )
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, _Handler)]:
         root.removeHandler(handler)
-    root.addHandler(_Handler(sink, formatter))
+    root.addHandler(_Handler(edge, formatter))
     root.setLevel(level)
     logging.raiseExceptions = False
     for name in NOISY:
         logging.getLogger(name).setLevel(max(level, logging.INFO if debug else logging.WARNING))
 
 
-def _finishing(terminal: bool, redactor: Redactor) -> list[Processor]:
+def _finishing(terminal: bool) -> list[Processor]:
     renderer: Processor
     if terminal:
         renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
@@ -136,11 +146,7 @@ def _finishing(terminal: bool, redactor: Redactor) -> list[Processor]:
     else:
         renderer = structlog.processors.JSONRenderer(ensure_ascii=False)
         before = [structlog.processors.format_exc_info]
-
-    def redact(logger: WrappedLogger, method: str, line: EventDict) -> str:
-        return redactor.redact(str(line))
-
-    return [*before, renderer, redact]
+    return [*before, renderer]
 
 
 def _logger_name(

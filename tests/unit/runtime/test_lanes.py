@@ -167,7 +167,9 @@ def test_no_wake_is_lost_no_key_runs_twice_at_once_and_the_width_holds(seed: int
                 running[key] -= 1
 
         faults: list[BaseException] = []
-        lanes: Lanes[int] = Lanes(width=width, handler=serve, on_error=lambda key, error: faults.append(error))
+        lanes: Lanes[int] = Lanes(
+            width=width, handler=serve, on_error=lambda key, error: faults.append(error)
+        )
         for _ in range(60):
             key = rng.randrange(6)
             # Cancelling a run that has not begun loses that run's wake: the one who cancels knows it.

@@ -97,7 +97,8 @@ def test_tokens_of_known_shape_are_hidden_without_registration(text: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["2026-12-01T01:02:03.123456Z", "10.0.0.1:8642", "task-sk-short", "Bearer of news", "1234567:short"]
+    "text",
+    ["2026-12-01T01:02:03.123456Z", "10.0.0.1:8642", "task-sk-short", "Bearer of news", "1234567:short"],
 )
 def test_innocent_text_stays(text: str) -> None:
     assert Redactor().redact(text) == text

@@ -108,7 +108,12 @@ os._exit(0)
 
 @pytest.mark.parametrize(
     ("before", "loses"),
-    [("", False), ("sys.stdout = None", True), ("import os; os.close(1)", True), ("sys.stdout.close()", True)],
+    [
+        ("", False),
+        ("sys.stdout = None", True),
+        ("import os; os.close(1)", True),
+        ("sys.stdout.close()", True),
+    ],
 )
 def test_install_wraps_once_imports_nothing_and_survives(before: str, loses: bool) -> None:
     reader, writer = os.pipe()
