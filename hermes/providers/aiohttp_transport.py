@@ -8,6 +8,7 @@ refused is not a time-out, and a cut body is not a clean end.
 from __future__ import annotations
 
 import functools
+import io
 import math
 import os
 import ssl
@@ -21,6 +22,9 @@ from aiohttp import hdrs
 from aiohttp.abc import AbstractResolver
 from multidict import CIMultiDict
 from yarl import URL
+
+PIECEWISE = 64 * 1024
+"""Bytes of a request beyond which it is written piece by piece, so that the loop turns in between."""
 
 ERROR_LIMIT = 256 * 1024
 """Bytes of an error's body that are read; the SDKs would read an endless one."""
@@ -56,6 +60,12 @@ def translated(error: Exception, request: httpx2.Request, answered: bool) -> htt
         case _:
             kind = httpx2.RemoteProtocolError if answered else httpx2.LocalProtocolError
             return kind(text, request=request)
+
+
+def _payload(raw: bytes) -> bytes | io.BytesIO | None:
+    if len(raw) > PIECEWISE:
+        return io.BytesIO(raw)
+    return raw or None
 
 
 class _Body(httpx2.AsyncByteStream):
@@ -107,7 +117,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
             response = await session.request(
                 request.method,
                 URL(str(request.url), encoded=True),
-                data=await request.aread() or None,
+                data=_payload(await request.aread()),
                 headers=headers,
                 allow_redirects=False,
                 proxy=self._proxy,

@@ -103,6 +103,11 @@ async def test_an_awkward_transcript_is_answered(
     assert reply.text
 
 
+async def test_a_long_conversation_is_sent_whole(provider: Provider) -> None:
+    items = tuple(UserItem(f"{number} " + "word " * 50_000) for number in range(16))
+    assert (await provider.complete(ModelRequest("m", "", items), lambda text: None)).text
+
+
 async def test_calls_at_once_do_not_disturb_each_other(provider: Provider) -> None:
     async def one(number: int) -> tuple[str, str]:
         shown: list[str] = []
