@@ -18,6 +18,7 @@ from hermes.app.catalogue import make_platform, make_provider
 from hermes.app.secrets import api_key
 from hermes.config.environment import Environment
 from hermes.config.model import Config
+from hermes.core.clock import Clock
 from hermes.core.door import LiveKind
 from hermes.core.ids import SessionId
 from hermes.core.links import Link
@@ -42,7 +43,6 @@ from hermes.gateway.view import Views
 from hermes.platforms.web.adapter import WebPlatform, make_update
 from hermes.providers.network import Network
 from hermes.runtime.checkpoints import Checkpoints
-from hermes.runtime.clock import SystemClock
 from hermes.runtime.logs import get_logger
 from hermes.runtime.lag import LagMonitor
 from hermes.runtime.offload import Offload
@@ -65,7 +65,7 @@ class Machine:
 
     home: Path
     environment: Environment
-    clock: SystemClock
+    clock: Clock
     supervisor: Supervisor
     offload: Offload
     network: Network
@@ -74,6 +74,7 @@ class Machine:
     checkpoints: Checkpoints
     output_lost: Callable[[], int]
     escalate: Callable[[BaseException], None]
+    random: Callable[[], float] = random.random
 
 
 @dataclass(slots=True)
@@ -120,19 +121,30 @@ def make_providers(config: Config, machine: Machine) -> dict[str, Provider]:
     }  # fmt: skip
 
 
-def build(config: Config, db: Database, machine: Machine) -> Gateway:
-    """Wires the whole gateway. Loads the SDKs the configuration names; opens no socket."""
+def build(
+    config: Config,
+    db: Database,
+    machine: Machine,
+    *,
+    platforms: PlatformBook | None = None,
+    providers: dict[str, Provider] | None = None,
+    more_tools: Sequence[Tool] = (),
+) -> Gateway:
+    """Wires the whole gateway. Loads the SDKs the configuration names; opens no socket.
+
+    A simulation hands in its own adapters and tools (R28); everything between them is the real thing.
+    """
     clock, supervisor = machine.clock, machine.supervisor
     g = config.gateway
     inbox, outbox = SqliteInbox(db), SqliteOutbox(db, max_age=g.max_age)
     turns = SqliteTurnsAndQuestions(db, input_limit=g.backlog_messages, input_chars=g.backlog_bytes)
     sessions = SqliteSessions(db)
-    platforms = _platforms(config, machine)
-    providers = make_providers(config, machine)
+    platforms = platforms if platforms is not None else _platforms(config, machine)
+    providers = providers if providers is not None else make_providers(config, machine)
     replies = PlatformReplies(platforms, clock, g.max_age)
     bus, pacer = LiveBus(), Pacer(outbox, clock, settings.pace(config.platforms))
     sweep = Sweep(
-        platforms, pacer, clock, random.random, machine.checkpoints, policy=settings.sweep_policy(config),
+        platforms, pacer, clock, machine.random, machine.checkpoints, policy=settings.sweep_policy(config),
         on_verdict=machine.metrics.delivery_failed,
     )  # fmt: skip
     hooks = _Hooks(machine, bus)
@@ -148,10 +160,10 @@ def build(config: Config, db: Database, machine: Machine) -> Gateway:
     upstreams = UpstreamBook()
     targets = settings.targets(config, providers)
     pipeline = Pipeline(
-        targets, settings.recovery_policy(config, targets), clock, random.random, upstreams=upstreams,
+        targets, settings.recovery_policy(config, targets), clock, machine.random, upstreams=upstreams,
         on_call=machine.metrics.provider_called, trim_share=config.compression.threshold,
     )  # fmt: skip
-    toolbox = _toolbox(config, machine, turns, replies, sessions, questions)
+    toolbox = _toolbox(config, machine, turns, replies, sessions, questions, more_tools)
     runner = TurnLoop(
         turns, pipeline, toolbox, replies, clock, machine.checkpoints, system=_system(machine.home),
         max_steps=config.agent.max_turns, turn_deadline=config.agent.turn_deadline, zone=settings.zone(config),
@@ -167,7 +179,7 @@ def build(config: Config, db: Database, machine: Machine) -> Gateway:
         on_stranger=hooks.stranger,
     )  # fmt: skip
     links = Links(
-        platforms, ingest, clock, random.random, supervisor, settings.reconnect_policy(config),
+        platforms, ingest, clock, machine.random, supervisor, settings.reconnect_policy(config),
         checkpoints=machine.checkpoints, on_change=hooks.link_changed, on_notice=hooks.link_notice,
     )  # fmt: skip
     health = _health(machine, sessions, links, pipeline, upstreams, lane, hooks)
@@ -207,6 +219,7 @@ def _toolbox(
     replies: PlatformReplies,
     sessions: SqliteSessions,
     questions: Questions,
+    more_tools: Sequence[Tool],
 ) -> Toolbox:
     access = settings.file_access(config, machine.home)
     for root in access.roots:
@@ -217,6 +230,7 @@ def _toolbox(
         SearchFiles(access, machine.offload),
         SessionSearch(sessions, settings.zone(config)),
         Clarify(),
+        *more_tools,
     ]
     return Toolbox(
         tools, turns, replies, machine.clock, machine.checkpoints,

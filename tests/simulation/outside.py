@@ -1,0 +1,274 @@
+"""The world outside in simulation: a chat platform's server and a model, both of which survive a restart of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from hermes.core.delivery import MARK_PREFIX, DeliveryFacts, Operation, Sent
+from hermes.core.errors import PlatformFailure, Poison, ProviderFailure
+from hermes.core.events import Address, Batch, Event, MessageEvent, RawUpdate
+from hermes.core.failures import FailureFacts, FaultKind, Phase
+from hermes.core.ports import Outgoing, Receipt
+from hermes.core.principals import ChatKind, ChatRef, Identity
+from hermes.core.records import OutgoingPart
+from hermes.core.transcript import FinishReason, ModelReply, ModelRequest, ToolCall, Usage, UserItem
+
+PLATFORM, ACCOUNT = "telegram", "1"
+
+
+@dataclass
+class Message:
+    """What the person sees in the chat, edits applied."""
+
+    ref: str
+    text: str
+    at: float
+
+
+@dataclass
+class ChatServer:
+    """The platform's side: keeps updates until they are confirmed, and what was sent, whatever we do."""
+
+    now: Callable[[], float] = lambda: 0.0
+    updates: deque[tuple[int, RawUpdate]] = field(default_factory=deque)
+    chats: dict[str, list[Message]] = field(default_factory=dict)
+    failures: deque[DeliveryFacts | str] = field(default_factory=deque)
+    poll_failures: deque[DeliveryFacts] = field(default_factory=deque)
+    down_until: float = 0.0
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    next_id: int = 1
+    sends: list[tuple[float, str, str]] = field(default_factory=list)
+
+    def say(self, chat: str, text: str, *, user: str | None = None, edits: str | None = None) -> str:
+        """A person writes (or edits message ``edits``); returns the message's id."""
+        number = self.next_id
+        self.next_id += 1
+        ref = edits or str(number)
+        body = {"chat": chat, "user": user or chat, "text": text, "ref": ref, "at": self.now(), "edit": bool(edits)}
+        identity = Identity(PLATFORM, ACCOUNT, user or chat, f"U{chat}")
+        ref_chat = ChatRef(PLATFORM, ACCOUNT, chat, None, ChatKind.PRIVATE)
+        key = f"{chat}/{ref}/{number if edits else 0}"
+        raw = json.dumps(body)
+        self.updates.append((number, RawUpdate(PLATFORM, ACCOUNT, key, raw, identity, ref_chat, ref, self.now())))
+        self.arrived.set()
+        return ref
+
+    def texts(self, chat: str) -> list[str]:
+        """What stands in the chat from us."""
+        return [m.text for m in self.chats.get(chat, [])]
+
+    def unmarked(self, chat: str) -> list[str]:
+        """The same without what is marked as a possible repeat."""
+        return [t for t in self.texts(chat) if not t.startswith(MARK_PREFIX)]
+
+
+def network_down(sent: Sent = Sent.NOT_SENT) -> DeliveryFacts:
+    """A refused connection."""
+    return DeliveryFacts(PLATFORM, "NetworkError", message="connection refused", sent=sent)
+
+
+def timed_out() -> DeliveryFacts:
+    """No answer in time: it may have arrived."""
+    return DeliveryFacts(PLATFORM, "TimedOut", message="Timed out", sent=Sent.MAYBE_SENT)
+
+
+def flood(seconds: float) -> DeliveryFacts:
+    """A flood ban."""
+    return DeliveryFacts(
+        PLATFORM, "RetryAfter", 429, message=f"Flood control exceeded. Retry in {seconds:.0f} seconds",
+        retry_after=seconds,
+    )  # fmt: skip
+
+
+DELIVERED_THEN_TIMED_OUT = "delivered, then timed out"
+
+
+class SimPlatform:
+    """Our adapter to ChatServer."""
+
+    name = PLATFORM
+    account = ACCOUNT
+    delivers_at_commit = False
+    creates_are_safe = False
+
+    def __init__(self, server: ChatServer) -> None:
+        self.server = server
+        self._offset = 0
+        self.poison_render: set[str] = set()
+
+    async def connect(self) -> None:
+        self._reach()
+
+    async def receive(self) -> Batch:
+        while True:
+            self._reach()
+            if self.server.poll_failures:
+                raise PlatformFailure(self.server.poll_failures.popleft())
+            while self.server.updates and self.server.updates[0][0] <= self._offset:
+                self.server.updates.popleft()
+            if self.server.updates:
+                batch = tuple(self.server.updates)
+                return Batch(tuple(u for _, u in batch), batch[-1][0])
+            self.server.arrived.clear()
+            try:
+                async with asyncio.timeout(25.0):
+                    await self.server.arrived.wait()
+            except TimeoutError:
+                self._reach()
+                return Batch(())
+
+    def confirm(self, batch: Batch) -> None:
+        if isinstance(batch.token, int):
+            self._offset = batch.token
+
+    def normalise(self, raw: str) -> Event:
+        b = json.loads(raw)
+        if b["text"] == "poison":
+            raise Poison("this update means nothing")
+        if b["text"] == "explode":
+            raise ZeroDivisionError("a bug in the adapter")
+        identity = Identity(PLATFORM, ACCOUNT, b["user"], f"U{b['chat']}")
+        chat = ChatRef(PLATFORM, ACCOUNT, b["chat"], None, ChatKind.PRIVATE)
+        address = Address(PLATFORM, ACCOUNT, b["chat"])
+        return MessageEvent(identity, chat, address, b["text"], b["ref"], b["at"], edited=b["edit"])
+
+    def render(self, text: str) -> tuple[OutgoingPart, ...]:
+        if any(word in text for word in self.poison_render):
+            raise Poison("cannot be rendered")
+        return tuple(OutgoingPart(json.dumps({"text": text[i : i + 1000]})) for i in range(0, len(text), 1000))
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        await asyncio.sleep(0.01)
+        self._reach()
+        failure = self.server.failures.popleft() if self.server.failures else None
+        if isinstance(failure, DeliveryFacts):
+            raise PlatformFailure(failure)
+        text = json.loads(outgoing.payload)["text"]
+        chat = outgoing.address.chat_id
+        if outgoing.operation is Operation.EDIT:
+            [message] = [m for m in self.server.chats[chat] if m.ref == outgoing.message_ref]
+            message.text = text
+            return Receipt(message.ref)
+        shown = f"{MARK_PREFIX}{text}" if outgoing.marked else text
+        ref = str(self.server.next_id)
+        self.server.next_id += 1
+        self.server.chats.setdefault(chat, []).append(Message(ref, shown, self.server.now()))
+        self.server.sends.append((self.server.now(), chat, shown))
+        if failure == DELIVERED_THEN_TIMED_OUT:
+            raise PlatformFailure(timed_out())
+        return Receipt(ref)
+
+    async def typing(self, address: Address) -> None:
+        self._reach()
+
+    async def rebuild(self) -> None:
+        """Nothing to rebuild."""
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+    def _reach(self) -> None:
+        if self.server.now() < self.server.down_until:
+            raise PlatformFailure(network_down())
+
+
+# ---- the model ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The model answers with text, after ``after`` seconds, in ``pieces`` pieces."""
+
+    text: str
+    after: float = 1.0
+    pieces: int = 1
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The model asks for tools: (name, arguments)."""
+
+    calls: tuple[tuple[str, dict[str, object]], ...]
+    after: float = 1.0
+
+
+@dataclass(frozen=True)
+class Fails:
+    """The call fails, after ``pieces`` pieces of text were shown."""
+
+    facts: FailureFacts
+    pieces: int = 0
+    after: float = 0.5
+
+
+def answer(text: str, **how: float | int) -> Answer:
+    """An answer."""
+    return Answer(text, **how)  # type: ignore[arg-type]
+
+
+def tool_call(name: str, **arguments: object) -> Calls:
+    """One tool call."""
+    return Calls(((name, arguments),))
+
+
+def status(code: int, message: str = "", **headers: str) -> Fails:
+    """An HTTP error."""
+    named = {k.replace("_", "-"): v for k, v in headers.items()}
+    return Fails(FailureFacts(FaultKind.HTTP_STATUS, Phase.RESPONSE, "sim", "m", code, message=message, headers=named))
+
+
+def cut_after(pieces: int) -> Fails:
+    """The stream breaks after some text."""
+    return Fails(FailureFacts(FaultKind.CUT, Phase.STREAM, "sim", "m", tokens_seen=True), pieces)
+
+
+def refused() -> Fails:
+    """Nobody listens."""
+    return Fails(FailureFacts(FaultKind.REFUSED, Phase.CONNECT, "sim", "m", exception="ConnectError"))
+
+
+class ScriptedModel:
+    """Plays its script in order; when it is empty, answers ``You said: …``."""
+
+    def __init__(self, script: Sequence[Answer | Calls | Fails] = (), name: str = "sim", after: float = 1.0) -> None:
+        self.script = deque(script)
+        self.name = name
+        self.after = after
+        self.requests: list[ModelRequest] = []
+        self.rebuilds = 0
+
+    async def complete(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+        self.requests.append(request)
+        play = self.script.popleft() if self.script else self._default(request)
+        await asyncio.sleep(play.after)
+        match play:
+            case Fails(facts, pieces):
+                for n in range(pieces):
+                    on_text(f"half {n} ")
+                raise ProviderFailure(facts)
+            case Calls(calls):
+                made = tuple(
+                    ToolCall(f"c{len(self.requests)}.{n}", name, json.dumps(a)) for n, (name, a) in enumerate(calls)
+                )
+                return ModelReply("", made, FinishReason.TOOL_CALLS, Usage(10, 5), request.model)
+            case Answer(text, _, pieces):
+                step = max(1, len(text) // pieces)
+                for start in range(0, len(text), step):
+                    on_text(text[start : start + step])
+                    if pieces > 1:
+                        await asyncio.sleep(0.5)
+                return ModelReply(text, (), FinishReason.STOP, Usage(10, len(text) // 4), request.model)
+
+    def _default(self, request: ModelRequest) -> Answer:
+        said = [i.text for i in request.items if isinstance(i, UserItem)]
+        return Answer(f"You said: {said[-1]}", self.after)
+
+    async def rebuild(self) -> None:
+        self.rebuilds += 1
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
