@@ -1,0 +1,37 @@
+"""``hermes`` and ``python -m hermes``: guard the output, do what was asked, leave by the one way out (R31)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import NoReturn
+
+from hermes.runtime import safe_writer
+
+
+def main() -> NoReturn:
+    """Never returns; the exit codes are CONTRACT's."""
+    safe_writer.install()
+    if "--debug" not in sys.argv:
+        sys.excepthook = _apologise
+    from hermes.cli.entry import answer
+
+    leave(answer(sys.argv[1:]))
+
+
+def _apologise(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A fault of ours that nothing expected: one line; ``--debug`` shows the traceback."""
+    sys.stderr.write(f"hermes: internal error: {kind.__name__}: {error}\n    run it again with --debug for the traceback\n")
+    leave(1)
+
+
+def leave(code: int) -> NoReturn:
+    """Whatever thread a library left behind cannot keep a dead process alive."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

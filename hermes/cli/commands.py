@@ -1,0 +1,74 @@
+"""The commands and their arguments. Each loads what it needs when it is called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.exceptions import TyperException
+
+from hermes.cli.codes import OK, USAGE
+from hermes.cli.invocation import Invocation
+from hermes.config.nearest import nearest
+
+app = typer.Typer(
+    name="hermes", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=False
+)
+
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Another file than HERMES_HOME/config.yaml.")
+]
+
+
+def run_command(arguments: Sequence[str], invocation: Invocation) -> int:
+    """Runs one command; usage errors are one sentence and the code 2."""
+    try:
+        code: Any = app(list(arguments), prog_name="hermes", standalone_mode=False, obj=invocation)
+    except TyperException as error:
+        sys.stderr.write(f"hermes: {_with_cure(error.format_message(), arguments)}\n")
+        return USAGE
+    except typer.Abort:
+        return USAGE
+    return code if isinstance(code, int) else OK
+
+
+def names() -> list[str]:
+    """The commands there are, as typed."""
+    groups = [group.name for group in app.registered_groups]
+    single = [command.name for command in app.registered_commands]
+    return [name for name in (*single, *groups) if name]
+
+
+def _with_cure(text: str, arguments: Sequence[str]) -> str:
+    command = next((one for one in arguments if not one.startswith("-")), "")
+    if command and command not in names():
+        meant = nearest(command, names())
+        hint = f" (did you mean {meant}?)" if meant else ""
+        return f"there is no command {command!r}{hint}; `hermes --help` lists them"
+    where = f"hermes {command} --help" if command else "hermes --help"
+    return f"{text.rstrip('.')}; see `{where}`"
+
+
+@app.command("run")
+def run(ctx: typer.Context, config: ConfigFile = None) -> int:
+    """Start the gateway and serve until SIGTERM or Ctrl-C. SIGHUP reloads the configuration."""
+    from hermes.app.process import run as serve
+
+    return serve(config, debug=ctx.obj.debug)
+
+
+@app.command("check")
+def check(ctx: typer.Context, config: ConfigFile = None) -> int:
+    """Say whether `run` would accept the configuration; if not, all that is wrong with it."""
+    from hermes.cli.check import check as do
+
+    return do(config, ctx.obj)
+
+
+@app.command("version")
+def version() -> int:
+    """Print the version."""
+    return OK  # answered by hermes.cli.entry before anything is loaded

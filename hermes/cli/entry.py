@@ -1,0 +1,105 @@
+"""From arguments to an exit code. Cheap to import: what a command needs is loaded when it runs.
+
+Whatever goes wrong ends as one sentence on standard error; tracebacks are for ``--debug``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hermes.cli.codes import FAILED, INTERRUPTED, OK, REFUSED, RESTART
+from hermes.cli.invocation import Invocation
+from hermes.config.errors import ConfigError
+from hermes.core.errors import ForeignHome, HermesError, HomeInUse, LostOwnership, StoreUnavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The arguments without the global options, which may stand anywhere before ``--``."""
+
+    arguments: tuple[str, ...]
+    debug: bool = False
+    json: bool = False
+
+
+def answer(arguments: Sequence[str]) -> int:
+    """Does what the arguments ask and returns the exit code."""
+    asked = read_globals(arguments)
+    return polite(_quick(asked) or (lambda: _full(asked)), debug=asked.debug)
+
+
+def _full(asked: Asked) -> int:
+    from hermes.cli.commands import run_command
+
+    return run_command(asked.arguments, Invocation(asked.debug, asked.json))
+
+
+def read_globals(arguments: Sequence[str]) -> Asked:
+    """Takes ``--debug`` and ``--json`` out of the arguments, wherever they stand before ``--``."""
+    kept: list[str] = []
+    flags = {"--debug": False, "--json": False}
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            kept += arguments[place:]
+            break
+        if argument in flags:
+            flags[argument] = True
+        else:
+            kept.append(argument)
+    return Asked(tuple(kept), flags["--debug"], flags["--json"])
+
+
+def _quick(asked: Asked) -> Callable[[], int] | None:
+    """Answers that need no library at all (FIRST_HOUR 3), and the probe that runs every 30 seconds."""
+    match asked.arguments:
+        case ("version",) | ("--version",) | ("-V",):
+            return lambda: _version(as_json=asked.json)
+        case () | ("--help",) | ("-h",) | ("help",):
+            return lambda: _help(everything=False)
+        case ("--help-all",):
+            return lambda: _help(everything=True)
+        case _:
+            return None
+
+
+def _version(*, as_json: bool) -> int:
+    from hermes import __version__
+
+    sys.stdout.write(f'{{"version": "{__version__}"}}\n' if as_json else f"hermes {__version__}\n")
+    return OK
+
+
+def _help(*, everything: bool) -> int:
+    from hermes.cli.overview import ALL, EVERYDAY
+
+    sys.stdout.write(ALL if everything else EVERYDAY)
+    return OK
+
+
+def polite(act: Callable[[], int], *, debug: bool) -> int:
+    """The exit code of ``act``; its errors as one sentence each, with ``debug`` their tracebacks as well."""
+    try:
+        return act()
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        return INTERRUPTED
+    except BrokenPipeError:
+        return OK  # whoever read our output has read enough
+    except (HermesError, OSError) as error:
+        if debug:
+            sys.excepthook(type(error), error, error.__traceback__)
+        sys.stderr.write(f"hermes: {error}\n")
+        return code_of(error)
+
+
+def code_of(error: Exception) -> int:
+    """The exit code that an error of ours ends with."""
+    match error:
+        case ForeignHome() | HomeInUse() | ConfigError():
+            return REFUSED
+        case LostOwnership() | StoreUnavailable():
+            return RESTART
+        case _:
+            return FAILED
