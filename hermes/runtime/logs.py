@@ -107,6 +107,7 @@ def configure(*, sink: Sink, terminal: bool, level: str, redactor: Redactor, deb
     number = logging.DEBUG if debug else known[level.lower()]
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
+        _logger_name,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
@@ -125,7 +126,7 @@ def _route_standard_logging(
     edge: _Edge, shared: Sequence[Processor], finishing: Sequence[Processor], level: int, debug: bool
 ) -> None:
     formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[*shared, _logger_name],
+        foreign_pre_chain=shared,
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *finishing],
     )
     root = logging.getLogger()
@@ -152,7 +153,10 @@ def _finishing(terminal: bool) -> list[Processor]:
 def _logger_name(
     logger: WrappedLogger, method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
+    """One key for both ways in; structlog itself cannot bind a value named `logger`."""
     record = event.get("_record")
     if record is not None:
         event["logger"] = record.name
+    elif "module" in event:
+        event["logger"] = event.pop("module")
     return event

@@ -11,16 +11,21 @@ import pytest
 
 from hermes.runtime.children import ChildGroups, ChildTimeout, run_process
 from hermes.runtime.offload import Offload, PoolLimits
+from tests.waiting import until
 
 PYTHON = sys.executable
 
 
 def is_gone(pid: int) -> bool:
-    """Dead, or dead and not yet collected by whoever inherited it."""
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
+    """Dead, or dead and not yet collected by whoever inherited it; a kill takes a moment."""
+
+    def ended() -> bool:
+        try:
+            return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+        except psutil.NoSuchProcess:
+            return True
+
+    return until(ended, within=5, why=f"{pid} still runs")
 
 
 async def test_output_input_code_and_directory(tmp_path: Path) -> None:
@@ -70,13 +75,23 @@ async def test_a_descendant_does_not_outlive_an_orderly_end(tmp_path: Path) -> N
     assert is_gone(int(note.read_text()))
 
 
+class WatchedGroups(ChildGroups):
+    """Tells which group was added."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.added: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def add(self, group: int) -> None:
+        super().add(group)
+        self.added.set_result(group)
+
+
 async def test_cancellation_kills_the_child() -> None:
-    groups = ChildGroups()
+    groups = WatchedGroups()
     argv = [PYTHON, "-c", "import time; time.sleep(60)"]
     task = asyncio.ensure_future(run_process(groups, argv, timeout=60))
-    while not len(groups):
-        await asyncio.sleep(0)
-    (pid,) = groups._groups
+    pid = await groups.added
     task.cancel()
     await asyncio.wait([task])
     assert task.cancelled()

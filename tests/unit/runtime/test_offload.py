@@ -74,7 +74,7 @@ async def test_a_full_queue_refuses_at_once(offload: Offload, gate: Gate) -> Non
     with pytest.raises(OffloadFull, match="1 calls wait already"):
         await offload.run("one", gate)
     gate.open.set()
-    assert await asyncio.gather(first, second) == [1, 2]
+    assert (await first, await second) == (1, 2)
 
 
 async def test_cancellation_detaches_at_once_and_the_orphans_place_is_filled(
@@ -110,7 +110,7 @@ async def test_a_call_that_waits_is_dropped_when_its_caller_goes(offload: Offloa
 
 
 async def test_a_timeout_raises_and_counts_an_orphan(offload: Offload, gate: Gate) -> None:
-    with pytest.raises(OffloadTimeout, match="pool one: not done within 0.02 s"):
+    with pytest.raises(OffloadTimeout, match=r"pool one: not done within 0\.02 s"):
         await offload.run("one", gate, timeout=0.02)
     assert offload.orphaned["one"] == 1
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from hermes.runtime.children import ChildGroups
-from hermes.runtime.shutdown import Shutdown, Stage
+from hermes.runtime.shutdown import Shutdown, Stage, Step
 from hermes.runtime.virtual import run_virtual, running_clock
 
 
@@ -20,13 +20,16 @@ def test_stages_run_in_order_and_a_failure_stops_none() -> None:
         shutdown = Shutdown(10)
         seen: list[str] = []
 
-        async def note(name: str, left: float) -> None:
-            seen.append(name)
-            if name == "drain":
-                raise ValueError(name)
+        def step(name: str) -> Step:
+            async def note(left: float) -> None:
+                seen.append(name)
+                if name == "drain":
+                    raise ValueError(name)
+
+            return note
 
         for stage in reversed(Stage):
-            shutdown.add(stage, stage.name.lower(), lambda left, stage=stage: note(stage.name.lower(), left))
+            shutdown.add(stage, stage.name.lower(), step(stage.name.lower()))
         reports = await shutdown.run()
         shutdown.disarm()
         assert seen == ["stop_intake", "drain", "flush", "close"]
@@ -83,8 +86,10 @@ def test_a_second_request_ends_the_drain_at_once_and_nothing_else() -> None:
         asyncio.get_running_loop().call_later(2, shutdown.request, "SIGTERM")
         drained, flushed = await shutdown.run()
         shutdown.disarm()
-        assert (drained.finished, drained.seconds) == (False, pytest.approx(2))
-        assert (flushed.finished, flushed.seconds) == (True, pytest.approx(3))
+        assert not drained.finished
+        assert drained.seconds == pytest.approx(2)
+        assert flushed.finished
+        assert flushed.seconds == pytest.approx(3)
         assert shutdown.hurried.is_set()
         assert shutdown.reason == "SIGTERM"
 
