@@ -79,6 +79,41 @@ def test_after_a_kill_it_is_back_and_answers_again(running: Booted) -> None:
     assert _answer(running, "And now?")
 
 
+def test_when_its_loop_hangs_the_watchdog_starts_it_again(running: Booted) -> None:
+    drop_in = running.path("/etc/systemd/system/hermes.service.d/fast.conf")
+    drop_in.parent.mkdir(exist_ok=True)
+    drop_in.write_text("[Service]\nWatchdogSec=4\n")
+    running.run("systemctl", "daemon-reload")
+    running.systemctl("restart")
+    before, pid = _restarts(running), running.show("MainPID")
+    try:
+        running.run("kill", "-STOP", pid)
+        until(
+            lambda: running.show("SubState") == "running" and running.show("MainPID") not in {"0", pid},
+            within=60,
+            why="the watchdog notices and systemd starts it again",
+        )
+    finally:
+        drop_in.unlink()
+        running.run("systemctl", "daemon-reload")
+    assert _restarts(running) == before + 1
+    assert "Watchdog timeout" in running.journal()
+    assert _answer(running, "Awake?")
+
+
+def test_with_the_journal_gone_it_answers_on(running: Booted) -> None:
+    """Debian 12's systemd then gives EPIPE on every write to stdout, for ever."""
+    pid = running.show("MainPID")
+    sockets = [f"systemd-journald{part}.socket" for part in ("", "-dev-log", "-audit")]
+    running.run("systemctl", "stop", *sockets, "systemd-journald.service")
+    try:
+        assert _answer(running, "Who listens?")
+    finally:
+        running.run("systemctl", "start", *sockets, "systemd-journald.service")
+    assert _answer(running, "And now?")
+    assert running.show("MainPID") == pid
+
+
 def test_a_bad_configuration_ends_with_78_and_is_not_tried_again(running: Booted) -> None:
     running.systemctl("stop")
     running.path(CONFIG).write_text("gateway: {drain_timeout: never}\n")
