@@ -153,7 +153,7 @@ async def _start(
     )
     await control.start()
     machine.supervisor.spawn_forever(gateway.dispatch.run, "dispatch.triage", essential=True)
-    machine.supervisor.spawn_forever(_housekeeping(gateway, machine), "housekeeping")
+    machine.supervisor.spawn_forever(housekeeping(gateway, machine), "housekeeping")
     gateway.links.start()
     gateway.dispatch.settings.ready_at = clock.now()
     resumed = await gateway.dispatch.recover()
@@ -215,7 +215,7 @@ def _plan_the_end(
     shutdown.add(Stage.CLOSE, "mark", lambda left: note_clean_end(db))
 
 
-def _housekeeping(gateway: Gateway, machine: Machine) -> Callable[[], Awaitable[None]]:
+def housekeeping(gateway: Gateway, machine: Machine) -> Callable[[], Awaitable[None]]:
     """Small regular work: expired questions, the text index, gauges."""
 
     async def forever() -> None:

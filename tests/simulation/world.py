@@ -20,6 +20,7 @@ from aiohttp.resolver import ThreadedResolver
 from hermes.app.build import Gateway, Machine, build
 from hermes.app.catalogue import PLATFORM_MODELS, PROVIDER_MODELS
 from hermes.app.figures import Figures
+from hermes.app.run import housekeeping
 from hermes.config.environment import Environment
 from hermes.config.load import load_config
 from hermes.core.ports import Tool
@@ -39,6 +40,10 @@ from tests.simulation.outside import ChatServer, ScriptedModel, SimPlatform
 
 START = 1_800_000_000.0
 """Unix time of a world's beginning."""
+
+
+_GRAVEYARD: list[asyncio.Task[Any]] = []
+"""Tasks of killed processes: kept, so that collecting them never runs their handlers."""
 
 
 class SimulatedKill(KeyboardInterrupt):
@@ -193,6 +198,7 @@ class World:
         await g.questions.load()
         await g.outbox.recover(self._config.gateway.delivery.uncertain.value, clock.now())
         supervisor.spawn_forever(g.dispatch.run, "triage")
+        supervisor.spawn_forever(housekeeping(g, machine), "housekeeping")
         g.links.start()
         g.dispatch.settings.ready_at = clock.now()
         await g.dispatch.recover()
@@ -218,6 +224,8 @@ class World:
         loop = self._runner.get_loop()
         for task in asyncio.all_tasks(loop):
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # a killed process logs nothing
+            _GRAVEYARD.append(task)
         self._runner = None
         self.gateway = None
+        self.server.arrived = asyncio.Event()  # the old one's waiter died with its process
         loop.close()
