@@ -116,6 +116,12 @@ def _explain_context(error: yaml.YAMLError, problem: str, file: str, line: int) 
     if context in _HERE:
         found, cure = _HERE[context]
         return Problem(file, line, "", f"not YAML: {found}", "", cure)
+    if problem == "mapping values are not allowed here":
+        found, cure = (
+            "a second colon in one line",
+            'put text that holds ": " in quotes; begin each key on its own line',
+        )
+        return Problem(file, line, "", f"not YAML: {found}", "", cure)
     cure = "check colons (`key: value` needs the blank), quotes and indentation at and above this line"
     return Problem(file, line, "", f"not YAML: {_harmless(problem)}", "", cure)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -53,3 +54,28 @@ def problems_of(
     except ConfigError as error:
         return error.problems
     return ()
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A file, and the one problem it must have: its line, its path, and parts of its sentence."""
+
+    name: str
+    text: str | bytes
+    line: int
+    path: str
+    says: tuple[str, ...]
+
+
+def lacking(case: Broken, home: Path) -> list[str]:
+    """What is wrong with the answer to a broken file; nothing if it is refused as the case says."""
+    problems = problems_of(case.text, home)
+    if [problem.path for problem in problems] != [case.path]:
+        return [f"problems at {[problem.path for problem in problems]}"]
+    (problem,) = problems
+    wrong = [f"no {part!r} in {problem.render()!r}" for part in case.says if part not in problem.render()]
+    if (problem.file, problem.line) != (str(home / "config.yaml"), case.line):
+        wrong.append(f"{problem.file}:{problem.line} instead of line {case.line}")
+    if not problem.cure or "\n" in problem.cure:
+        wrong.append("no cure in one line")
+    return wrong
