@@ -145,7 +145,7 @@ def test_calls_that_only_few_may_make(call: str) -> None:
     places = {
         "time.sleep": ("hermes/store/", "hermes/runtime/"),
         "asyncio.run_coroutine_threadsafe": ("hermes/runtime/",),
-        "os._exit": ("hermes/__main__.py", "hermes/runtime/"),
+        "os._exit": ("hermes/__main__.py", "hermes/app/process.py", "hermes/runtime/"),
         "sys.exit": ("hermes/__main__.py", "hermes/cli/"),
         "os.kill": ("hermes/runtime/", "hermes/cli/"),
     }[call]

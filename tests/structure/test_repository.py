@@ -18,7 +18,7 @@ MACHINE = re.compile(
     r"(?<![\w.$}~-])/(?:wo" + r"rk|ro" + r"ot|ho" + r"me/\w+|opt/(?:wheels|py" + r"pi))(?:/|\b)"
 )
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)|!\[[^\]]*\]\(([^)\s]+)\)")
-SECRET = re.compile(r"\b(?:sk-ant-[\w-]{20,}|xox[bap]-\d{9,}-[\w-]{10,}|ghp_\w{30,}|AKIA[0-9A-Z]{16})\b")
+SECRET = re.compile(r"\b(?:sk-ant-[\w-]{60,}|xox[bap]-\d{9,}-[\w-]{10,}|ghp_\w{30,}|AKIA[0-9A-Z]{16})\b")
 
 
 def _text(path: Path) -> str | None:
