@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 AFTERWARDS = 1.0
 """Seconds that output may still come after the child ended (a descendant may hold the pipe for ever)."""
@@ -85,8 +86,7 @@ async def run_process(
     group = transport.get_pid()
     groups.add(group)
     try:
-        stdin = transport.get_pipe_transport(0)
-        assert isinstance(stdin, asyncio.WriteTransport)
+        stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
         stdin.write(input)
         stdin.write_eof()
         async with asyncio.timeout(timeout):

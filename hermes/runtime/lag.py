@@ -48,7 +48,7 @@ class LagMonitor:
         self,
         *,
         threshold: float = 0.05,
-        interval: float = 0.1,
+        interval: float = 0.2,
         on_stall: Callable[[Stall], None] = lambda stall: None,
     ) -> None:
         self.threshold = threshold

@@ -13,15 +13,21 @@ MARK = "[redacted]"
 SHORTEST = 6
 """Shorter secrets are ignored: their letters stand in innocent words."""
 
-WELL_KNOWN = re.compile(
-    r"(?<!\d)\d{6,}(?::|%3[Aa])[\w-]{30,}"  # Telegram bot token, also inside a URL
-    r"|\bsk-[\w-]{16,}"  # OpenAI, Anthropic, OpenRouter
-    r"|\bxox[abeprs]-[\w-]{8,}"  # Slack
-    r"|\bxapp-\d-[\w-]{8,}"  # Slack, app level
-    r"|\b[MNO][\w-]{23,}\.[\w-]{6}\.[\w-]{27,}"  # Discord bot token
-    r"|(?<=Bearer )[\w.~+/=-]{8,}|(?<=bearer )[\w.~+/=-]{8,}"
+WELL_KNOWN: tuple[tuple[str, re.Pattern[str]], ...] = (
+    # Telegram bot token, also inside a URL; the bot's number before the colon is public and stays.
+    (":", re.compile(r"(?<=\d{6}):[\w-]{30,}")),
+    ("%3", re.compile(r"(?<=\d{6})%3[Aa][\w-]{30,}")),
+    # Discord bot token; its first part is the bot's public number.
+    (".", re.compile(r"(?<=[\w-]{23})\.[\w-]{6}\.[\w-]{27,}")),
+    ("sk-", re.compile(r"\bsk-[\w-]{16,}")),  # OpenAI, Anthropic, OpenRouter
+    ("xox", re.compile(r"\bxox[abeprs]-[\w-]{8,}")),  # Slack
+    ("xapp-", re.compile(r"\bxapp-\d-[\w-]{8,}")),  # Slack, app level
+    ("earer ", re.compile(r"(?<=earer )[\w.~+/=-]{8,}")),
 )
-"""Tokens known by their shape, for those that nobody registered."""
+"""Tokens known by their shape, for those that nobody registered; each with a text that must be there.
+
+Each begins with fixed characters, for which the engine can scan: one alternation costs ten times as much.
+"""
 
 
 class Redactor:
@@ -58,7 +64,10 @@ class Redactor:
         forms = self._forms
         if any(form in text for form in forms):
             text = self._compiled().sub(MARK, text)
-        return WELL_KNOWN.sub(MARK, text)
+        for hint, pattern in WELL_KNOWN:
+            if hint in text:
+                text = pattern.sub(MARK, text)
+        return text
 
     def _compiled(self) -> re.Pattern[str]:
         with self._lock:

@@ -37,6 +37,18 @@ async def test_output_input_code_and_directory(tmp_path: Path) -> None:
     assert len(groups) == 0
 
 
+def test_the_same_on_the_loop_that_production_uses(tmp_path: Path) -> None:
+    uvloop = pytest.importorskip("uvloop", reason="uvloop is for CPython on Linux")
+    note = tmp_path / "pid"
+    argv = [PYTHON, "-c", SPAWNER.format(seconds=0) + "print(sys.stdin.read())", str(note)]
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        result = runner.run(run_process(ChildGroups(), argv, timeout=20, input=b"hi"))
+        assert (result.code, result.stdout) == (0, b"hi\n")
+        assert is_gone(int(note.read_text()))
+        with pytest.raises(ChildTimeout):
+            runner.run(run_process(ChildGroups(), [PYTHON, "-c", "import time; time.sleep(60)"], timeout=0.3))
+
+
 async def test_output_is_bounded_and_the_child_is_not_held_up_by_it() -> None:
     result = await run_process(
         ChildGroups(), [PYTHON, "-c", "print('x' * 3_000_000)"], timeout=20, max_output=1000

@@ -90,6 +90,8 @@ def test_a_secret_that_contains_another_leaves_no_rest() -> None:
         "xoxb-1234567890-abcdef",
         "xapp-1-A0B1C2-1234567890",
         "Authorization: Bearer abc.def-123",
+        "authorization: bearer abc.def-123",
+        "MTIzNDU2Nzg5MDEyMzQ1Njc4.GabcdE.abcdefghijklmnopqrstuvwxyz0-_",
     ],
 )
 def test_tokens_of_known_shape_are_hidden_without_registration(text: str) -> None:
