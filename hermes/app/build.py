@@ -13,8 +13,8 @@ from hermes.agent.prompt import system_prompt
 from hermes.agent.toolbox import Toolbox
 from hermes.agent.turn import TurnLoop
 from hermes.app import settings
-from hermes.app.figures import Figures
 from hermes.app.catalogue import make_platform, make_provider
+from hermes.app.figures import Figures
 from hermes.app.secrets import api_key
 from hermes.config.environment import Environment
 from hermes.config.model import Config
@@ -43,8 +43,8 @@ from hermes.gateway.view import Views
 from hermes.platforms.web.adapter import WebPlatform, make_update
 from hermes.providers.network import Network
 from hermes.runtime.checkpoints import Checkpoints
-from hermes.runtime.logs import get_logger
 from hermes.runtime.lag import LagMonitor
+from hermes.runtime.logs import get_logger
 from hermes.runtime.offload import Offload
 from hermes.runtime.supervisor import Supervisor
 from hermes.store.database import Database

@@ -59,6 +59,7 @@ def make_platform(name: str, config: PlatformConfig, network: Network) -> Platfo
                 connect_timeout=config.connect_timeout,
                 read_timeout=config.read_timeout,
                 resolver=network.resolver,
+                proxy=network.proxy,
             )
         case WebConfig():
             from hermes.platforms.web.adapter import WebPlatform

@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from aiohttp.resolver import ThreadedResolver
+
 from hermes.app import settings
 from hermes.app.build import Gateway, Machine, build, new_key
 from hermes.app.figures import Figures
@@ -21,8 +23,6 @@ from hermes.config.load import Loaded
 from hermes.core.records import TurnCause
 from hermes.gateway.control import ControlServer
 from hermes.gateway.health import as_dict
-from aiohttp.resolver import ThreadedResolver
-
 from hermes.platforms.web.config import WebConfig
 from hermes.providers.network import Network
 from hermes.runtime.checkpoints import Checkpoints
@@ -239,4 +239,4 @@ def _loop_fault(kind: str, message: str, error: BaseException | None) -> None:
 
 
 def _stalled(stall: Stall) -> None:
-    log.warning("loop_stalled", **{"stall": str(stall)})
+    log.warning("loop_stalled", stall=str(stall))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from hermes.agent.pipeline import Target, with_policy
 from hermes.config.adapters import ChatPlatformConfig, ModelSpec, PlatformConfig
 from hermes.config.model import Config
 from hermes.core.delivery import Uncertain
@@ -17,7 +18,6 @@ from hermes.policy.access import AccessPolicy
 from hermes.policy.delivery import SweepPolicy
 from hermes.policy.reconnect import ReconnectPolicy
 from hermes.policy.recovery import RecoveryPolicy
-from hermes.agent.pipeline import Target, with_policy
 from hermes.tools.files import FileAccess
 
 

@@ -20,8 +20,8 @@ from hermes.core.records import (
     Draft,
     InboxRow,
     NewDelivery,
-    Outcome,
     OutboxRow,
+    Outcome,
     OutgoingPart,
     Question,
     SessionInfo,
@@ -38,7 +38,6 @@ from hermes.core.records import (
     TurnFinish,
 )
 from hermes.core.transcript import ModelReply, ModelRequest, ToolSpec
-
 
 # ---- the outside: platforms and providers ------------------------------------------------------
 

@@ -102,10 +102,10 @@ class Courier:
                 self._enqueue(key, chat)
         self._start_workers()
 
-    async def drain(self, timeout: float) -> bool:
-        """Waits until nothing can be sent any more, at most ``timeout`` seconds; rows that wait stay on disk."""
+    async def drain(self, seconds: float) -> bool:
+        """Waits until nothing can be sent any more, at most ``seconds``; rows that wait stay on disk."""
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(seconds):
                 while self._ready or self._working:
                     self._quiet.clear()
                     await self._quiet.wait()

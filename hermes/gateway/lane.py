@@ -11,7 +11,7 @@ from hermes.core.errors import LostFence, LostOwnership, Poison, StoreUnavailabl
 from hermes.core.events import Event
 from hermes.core.ids import InboxId, SessionId
 from hermes.core.ports import TurnEnd, TurnInput, TurnRunner
-from hermes.core.records import Claim, InboxRow, Outcome, OutboxRow, TurnCause
+from hermes.core.records import Claim, InboxRow, OutboxRow, Outcome, TurnCause
 from hermes.gateway.courier import Courier
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.view import Views

@@ -104,7 +104,6 @@ class Links:
 
     async def _failed(self, platform: Platform, failure: PlatformFailure, connected: bool) -> bool:
         """Waits as the link's state says; returns whether the connection may be used again."""
-        before = self._links[platform.name]
         verdict = classify_delivery(failure.facts)
         link = self._event(platform, CycleFailed(verdict))
         if not connected or not link.is_usable:

@@ -13,8 +13,8 @@ from hermes.core.records import (
     InboxRow,
     InboxState,
     NewDelivery,
-    Outcome,
     OutboxRow,
+    Outcome,
     StrangerCount,
 )
 from hermes.store.database import Database

@@ -9,7 +9,7 @@ from typing import Any
 
 from hermes.core.errors import LostFence
 from hermes.core.ids import InboxId, IntentId, QuestionId, SessionId, TurnId
-from hermes.core.records import NewDelivery, Outcome, OutboxRow, Question, ToolOutcome
+from hermes.core.records import NewDelivery, OutboxRow, Outcome, Question, ToolOutcome
 from hermes.core.transcript import ToolResultItem, ToolStatus
 from hermes.store.rows import insert_delivery
 from hermes.store.turns import SqliteTurns, finish_tool

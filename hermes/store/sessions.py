@@ -70,7 +70,7 @@ class SqliteSessions:
                 break
         return total
 
-    async def list(self, principal: PrincipalId | None, limit: int) -> list[SessionInfo]:
+    async def overview(self, principal: PrincipalId | None, limit: int) -> list[SessionInfo]:
         def find(conn: sqlite3.Connection) -> list[SessionInfo]:
             where, values = ("WHERE s.principal_id=?", [principal]) if principal else ("", [])
             found = conn.execute(

@@ -37,7 +37,6 @@ from hermes.store.database import InlineDatabase
 from hermes.store.home import note_clean_end, take_ownership
 from tests.simulation.outside import ChatServer, ScriptedModel, SimPlatform
 
-
 START = 1_800_000_000.0
 """Unix time of a world's beginning."""
 
