@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -44,6 +45,23 @@ class ChatPlatformConfig(PlatformConfig):
     home_channel: ChatId = key(
         "", "Chat id that gets notices and scheduled output; empty: set by /sethome.", reload=Reload.LIVE
     )
+
+    user_id: ClassVar[re.Pattern[str]]
+    """What an id of a person looks like on this platform."""
+    user_id_says: ClassVar[str]
+    """The same in words."""
+
+    def complaints(self) -> tuple[Complaint, ...]:
+        return tuple(
+            Complaint(
+                f"allowed_users.{at}",
+                "a text that can be nobody's id",
+                self.user_id_says,
+                "ids, not names; the log and the page show the id of whoever writes to the bot",
+            )
+            for at, one in enumerate(self.allowed_users)
+            if not self.user_id.match(one)
+        )
 
 
 class ModelSpec(Section):

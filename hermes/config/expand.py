@@ -10,6 +10,7 @@ from pathlib import Path
 from hermes.config.display import SECRET_NAMES, is_secret_path, show_key, show_path, show_value
 from hermes.config.document import Mapping, Node, Scalar, Sequence
 from hermes.config.errors import Problem
+from hermes.config.nearest import did_you_mean
 from hermes.config.yaml_traps import sexagesimal_value, truth
 
 MAX_SECRET_FILE = 64 * 1024
@@ -48,6 +49,7 @@ class Expanded:
     places: dict[KeyPath, Place] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     broken: set[KeyPath] = field(default_factory=set)
+    notices: list[str] = field(default_factory=list)
 
     def place(self, path: KeyPath) -> Place:
         """The nearest place at or above ``path``."""
@@ -56,6 +58,16 @@ class Expanded:
             if found is not None:
                 return found
         return Place("configuration", 0)
+
+    def holds_secrets(self) -> bool:
+        """True when a secret stands in the file itself, not in a variable or a file of its own."""
+        return any(
+            place.scalar is not None
+            and place.scalar.text not in {"", "none"}
+            and "${" not in place.scalar.text
+            for path, place in self.places.items()
+            if is_secret_path(path)
+        )
 
     def is_broken(self, path: KeyPath) -> bool:
         """True when a problem at, above or below this path makes a second one noise."""
@@ -190,10 +202,11 @@ class _Walk:
             raise _Skip
         if missing:
             names = ", ".join(map(show_key, missing))
+            meant = did_you_mean(missing[0], self.environ) if len(missing) == 1 else ""
             self.fail(
                 path,
                 node.line,
-                f"variable {names} is not set",
+                f"variable {names} is not set{meant}",
                 "a variable that is set, or a default",
                 f"set {names} (the file .env in HERMES_HOME will do), write ${{{show_key(missing[0])}:-}} "
                 "for empty, or enabled: false in this section",
@@ -252,6 +265,16 @@ class _Walk:
             )
             return
         values[target] = FromVariable(secret)
+        if is_open(locate(name, self.folder, self.environ)):
+            self.out.notices.append(f"{show_path(here)}: others can read that file: chmod 600")
+
+
+def is_open(file: Path) -> bool:
+    """True when group or others may read the file."""
+    try:
+        return bool(file.stat().st_mode & 0o044)
+    except OSError:
+        return False
 
 
 def locate(name: str, folder: Path, environ: Values[str, str]) -> Path:

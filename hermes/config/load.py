@@ -14,7 +14,7 @@ from hermes.config.credentials import settle_credentials
 from hermes.config.display import show_path
 from hermes.config.document import Unreadable, parse
 from hermes.config.errors import ConfigError, Problem
-from hermes.config.expand import Expanded, KeyPath, Place, expand
+from hermes.config.expand import Expanded, KeyPath, Place, expand, is_open
 from hermes.config.explain import Explainer
 from hermes.config.fields import NAME_RULE, Section, is_name
 from hermes.config.foreign import is_foreign_config
@@ -59,7 +59,7 @@ def load_config(
         expanded = _read(path, home, environ)
     except Unreadable as error:
         raise ConfigError((*problems, *error.problems)) from None
-    said = list(apply_known(expanded, environ))
+    said = [*apply_known(expanded, environ), *expanded.notices]
     folder = home if path is None else path.absolute().parent
     building = _Building(expanded, Explainer(expanded, tuple(platform_models)), said, environ, folder)
     config = building.build(platform_models, provider_models)
@@ -90,6 +90,8 @@ def _read(path: Path | None, home: Path, environ: Mapping[str, str]) -> Expanded
             )
         )
     expanded.problems[:0] = problems
+    if expanded.holds_secrets() and is_open(Path(name)):
+        expanded.notices.append(f"{name} holds secrets and others can read it: chmod 600")
     return expanded
 
 
@@ -173,7 +175,7 @@ class _Building:
             if not isinstance(section, Section) or any(path[: len(one)] == one for one in off):
                 continue
             for name, found, allowed, cure in section.complaints():
-                self.explainer.say((*path, *(name.split(".") if name else ())), found, allowed, cure)
+                self.explainer.say((*path, *_steps(name)), found, allowed, cure)
 
     def _resolve(self, config: Config) -> Config:
         """Follows references between sections and fills in what defaults to another key."""
@@ -209,3 +211,8 @@ class _Building:
                 and ({"token", "bot_token"} & set(written))
             ):
                 self.said.append(f"{place} has a token but no `enabled: true`: it stays off")
+
+
+def _steps(name: str) -> KeyPath:
+    """``allowed_users.0`` as a path; a number is an item of a list."""
+    return tuple(int(step) if step.isdigit() else step for step in name.split(".") if step)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import ClassVar
+
 from hermes.config.adapters import ChatPlatformConfig
 from hermes.config.fields import (
     NO_SECRET,
@@ -30,11 +33,12 @@ class DiscordConfig(ChatPlatformConfig):
     catch_up_age: Duration = key(86_400.0, "Oldest message read after a gap.", reload=Reload.LIVE, ge=0)
     request_timeout: Duration = key(30.0, "Longest wait for an answer.", gt=0)
 
+    user_id: ClassVar[re.Pattern[str]] = re.compile(r"[0-9]+\Z")
+    user_id_says: ClassVar[str] = "a number, as Discord numbers its users"
+
     def complaints(self) -> tuple[Complaint, ...]:
+        found = super().complaints()
         if not self.token.get_secret_value():
-            return (
-                Complaint(
-                    "token", "missing", "the bot's token", "set DISCORD_BOT_TOKEN, or token: or token_file:"
-                ),
-            )
-        return ()
+            cure = "set DISCORD_BOT_TOKEN, or token: or token_file:"
+            return (*found, Complaint("token", "missing", "the bot's token", cure))
+        return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
+from typing import ClassVar
 
 from hermes.config.adapters import ChatPlatformConfig
 from hermes.config.fields import NO_SECRET, BaseUrl, Complaint, Duration, Reload, Secret, Text, Whole, key
@@ -31,11 +33,14 @@ class SlackConfig(ChatPlatformConfig):
     request_timeout: Duration = key(30.0, "Longest wait for an answer.", gt=0)
     ping_interval: Duration = key(10.0, "Time between two pings of the socket.", gt=0)
 
+    user_id: ClassVar[re.Pattern[str]] = re.compile(r"[UW][A-Z0-9]*\Z")
+    user_id_says: ClassVar[str] = "U or W and capital letters and digits, e.g. U012AB3CD"
+
     def complaints(self) -> tuple[Complaint, ...]:
         wanted = [("bot_token", self.bot_token, "xoxb-", "SLACK_BOT_TOKEN")]
         if self.mode is SlackMode.SOCKET:
             wanted.append(("app_token", self.app_token, "xapp-", "SLACK_APP_TOKEN"))
-        found = []
+        found = list(super().complaints())
         for name, secret, prefix, variable in wanted:
             text = secret.get_secret_value()
             if not text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 from hermes.config.adapters import ChatPlatformConfig
 from hermes.config.fields import (
@@ -54,8 +55,11 @@ class TelegramConfig(ChatPlatformConfig):
     read_timeout: Duration = key(20.0, "Longest wait for an answer; polls add poll_timeout.", gt=0)
     connections: Whole = key(16, "Most connections for sending.", ge=1)
 
+    user_id: ClassVar[re.Pattern[str]] = re.compile(r"[0-9]+\Z")
+    user_id_says: ClassVar[str] = "a number, as Telegram numbers its users"
+
     def complaints(self) -> tuple[Complaint, ...]:
-        found = []
+        found = list(super().complaints())
         token = self.token.get_secret_value()
         if not token:
             found.append(

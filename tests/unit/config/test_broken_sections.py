@@ -149,6 +149,20 @@ BROKEN = [
         ("no Telegram token", "BotFather"),
     ),
     Broken(
+        "a name instead of an id",
+        f'platforms:\n  telegram:\n    enabled: true\n    token: "{TOKEN}"\n    allowed_users: [1, "@me"]\n',
+        5,
+        "platforms.telegram.allowed_users[1]",
+        ("nobody's id", "as Telegram numbers its users"),
+    ),
+    Broken(
+        "a number instead of an id of Slack",
+        "platforms:\n  slack: {enabled: true, bot_token: xoxb-1, app_token: xapp-1, allowed_users: [12]}\n",
+        2,
+        "platforms.slack.allowed_users[0]",
+        ("nobody's id", "U012AB3CD"),
+    ),
+    Broken(
         "no token",
         "platforms:\n  telegram: {enabled: true}\n",
         2,

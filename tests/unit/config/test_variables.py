@@ -119,6 +119,34 @@ def test_a_secret_file_lies_beside_the_configuration_and_may_end_with_a_line_bre
     assert telegram(load_text(text, tmp_path).config).token.get_secret_value() == TOKEN
 
 
+def test_secrets_that_others_can_read_are_announced(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("abc")
+    (tmp_path / "key").chmod(0o640)
+    text = "providers: {main: {kind: openai, api_key_file: key}}\n"
+    notice = "providers.main.api_key_file: others can read that file: chmod 600"
+    assert notice in load_text(text, tmp_path).notices
+    (tmp_path / "key").chmod(0o600)
+    assert notice not in load_text(text, tmp_path).notices
+
+
+def test_a_configuration_with_secrets_that_others_can_read_is_announced(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    for text, mode, announced in [
+        ("providers: {main: {kind: openai, api_key: abc}}\n", 0o644, True),
+        ("providers: {main: {kind: openai, api_key: abc}}\n", 0o600, False),
+        ('providers: {main: {kind: openai, api_key: "${KEY}"}}\n', 0o644, False),
+    ]:
+        file.write_text(text)
+        file.chmod(mode)
+        notices = load_file(None, tmp_path, {"KEY": "abc"}).notices
+        assert (f"{file} holds secrets and others can read it: chmod 600" in notices) is announced
+
+
+def test_an_unset_variable_is_compared_with_those_that_are_set(tmp_path: Path) -> None:
+    (problem,) = problems_of('timezone: "${ZONA}"\n', tmp_path, {"ZONE": "UTC"})
+    assert problem.found == "variable ZONA is not set (did you mean ZONE?)"
+
+
 def test_a_secret_file_of_a_disabled_section_is_not_read(tmp_path: Path) -> None:
     text = "platforms: {telegram: {enabled: false, token_file: missing.txt}}\n"
     assert telegram(load_text(text, tmp_path).config).enabled is False
