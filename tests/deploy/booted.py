@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
@@ -30,6 +29,8 @@ cp -a "$STAGE/." "$SPACE/tree/"
 exec systemd-nspawn -q -D "$SPACE/tree" --machine="$NAME" -b --register=no --keep-unit --private-network "$@"
 """
 _UNIT = "hermes.service"
+_LIBRARY = "LD_LIBRARY_PATH=/opt/python/lib"
+"""Interpreters built with a shared library look for it where they were built."""
 _TIED = ("setpriv", "--pdeathsig", "KILL")  # ends with this process, also if that is killed
 
 
@@ -64,6 +65,9 @@ def stage(folder: Path) -> list[str]:
     wants.mkdir(parents=True)
     shutil.copy(ROOT / "deploy/systemd" / _UNIT, units / _UNIT)
     (wants / _UNIT).symlink_to(f"/etc/systemd/system/{_UNIT}")
+    drop_in = units / f"{_UNIT}.d/interpreter.conf"
+    drop_in.parent.mkdir()
+    drop_in.write_text(f"[Service]\nEnvironment={_LIBRARY}\n")
     return [
         f"--bind-ro={sys.base_prefix}:/opt/python",
         f"--bind-ro={packages}:/opt/hermes/.venv/lib/{version}/site-packages",
@@ -107,14 +111,11 @@ class Booted:
                 return child.pid
         return None
 
-    def run(
-        self, *command: str, env: Mapping[str, str] | None = None, within: float = 60
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str, within: float = 60) -> subprocess.CompletedProcess[str]:
         """Runs a command inside, as root; its exit code is the caller's to judge."""
         clean = ["/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"]
-        extra = [f"{name}={value}" for name, value in (env or {}).items()]
         return subprocess.run(
-            ["nsenter", "-t", str(self._init), "-a", *clean, *extra, *command],
+            ["nsenter", "-t", str(self._init), "-a", *clean, *command],
             capture_output=True,
             text=True,
             timeout=within,
@@ -132,7 +133,10 @@ class Booted:
     def hermes(self, *words: str, within: float = 60) -> subprocess.CompletedProcess[str]:
         """The command line as the owner types it beside the running service."""
         return self.run(
-            "/opt/hermes/.venv/bin/hermes", *words, env={"HERMES_HOME": "/var/lib/hermes"}, within=within
+            *("env", _LIBRARY, "HERMES_HOME=/var/lib/hermes"),
+            "/opt/hermes/.venv/bin/hermes",
+            *words,
+            within=within,
         )
 
     def journal(self) -> str:

@@ -35,7 +35,7 @@ def running(machine: Booted) -> Booted:
     if machine.show("SubState") != "running":
         machine.systemctl("reset-failed")
         done = machine.systemctl("start")
-        assert done.returncode == 0, machine.journal()[-3000:]
+        assert done.returncode == 0, machine.journal()[-1500:]
     return machine
 
 
@@ -45,7 +45,7 @@ def _restarts(machine: Booted) -> int:
 
 def _answer(machine: Booted, question: str) -> str:
     done = machine.hermes("chat", question)
-    assert done.returncode == 0, done.stdout + done.stderr + machine.journal()[-3000:]
+    assert done.returncode == 0, done.stdout + done.stderr + machine.journal()[-1500:]
     return done.stdout.strip()
 
 
