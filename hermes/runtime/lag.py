@@ -23,7 +23,8 @@ class StallKind(Enum):
     WAIT = "wait"
     """Its thread sat in a blocking call, or other threads held the interpreter."""
     SUSPENDED = "suspended"
-    """No thread of the process ran: stopped, swapped out, or a machine under load."""
+    """The watcher did not run either: stopped, swapped out, a machine under load, or C code that sleeps
+    without letting go of the interpreter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +112,18 @@ class LagMonitor:
     def _record(self, late: float, cpu: float) -> None:
         blocked = late + self.interval  # the block may have begun at any time since the last beat
         computed = min(cpu, blocked)
+        sample = self._sample if self._sample is not None and self._sample[0] == self._due else None
+        unwatched = self._watcher_late if sample is not None else late - 2 * self.threshold
         if computed >= late / 2:
             kind = StallKind.CPU
-        elif self._watcher_late >= late / 2:
+        elif unwatched >= late / 2:
             kind = StallKind.SUSPENDED
         else:
             kind = StallKind.WAIT
         self.max_lag = max(self.max_lag, late)
         self.max_cpu_block = max(self.max_cpu_block, computed)
         self.stalls[kind] += 1
-        frames = self._sample[1] if self._sample is not None and self._sample[0] == self._due else ()
-        self._on_stall(Stall(kind, late, computed, frames))
+        self._on_stall(Stall(kind, late, computed, sample[1] if sample is not None else ()))
 
     def _watch(self) -> None:
         while True:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import hashlib
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +16,7 @@ import pytest
 
 from hermes.runtime.lag import LagMonitor, Stall, StallKind
 from hermes.runtime.loop import LoopGuard
+from tests.waiting import until
 
 
 class Fault(Exception):
@@ -107,6 +111,35 @@ async def test_a_stall_is_seen_told_apart_and_its_frame_is_named(
     assert monitor.max_lag >= stall.seconds
     assert monitor.stalls[kind] >= 1
     assert (monitor.max_cpu_block > 0.2) is (kind is StallKind.CPU)
+
+
+STOPPED = """
+import asyncio
+from hermes.runtime.lag import LagMonitor
+async def main():
+    seen = asyncio.get_running_loop().create_future()
+    def note(stall):
+        if stall.seconds > 0.3 and not seen.done():
+            seen.set_result(stall)
+    monitor = LagMonitor(interval=0.02, on_stall=note)
+    monitor.start()
+    print("ready", flush=True)
+    stall = await seen
+    monitor.stop()
+    print(stall.kind.value, flush=True)
+asyncio.run(main())
+"""
+
+
+def test_a_stopped_process_is_told_apart_from_a_blocked_loop() -> None:
+    with subprocess.Popen([sys.executable, "-c", STOPPED], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGSTOP)
+        end = time.monotonic() + 1.0
+        until(lambda: time.monotonic() > end, within=5, why="a second passes for the stopped process")
+        child.send_signal(signal.SIGCONT)
+        assert child.stdout.readline() == "suspended\n"
 
 
 async def test_a_present_stall_shows_before_it_ends_and_stop_ends_the_thread() -> None:
