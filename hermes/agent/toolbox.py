@@ -10,9 +10,10 @@ from hermes.agent.journal import persist
 from hermes.core.clock import Clock
 from hermes.core.errors import HermesError, ToolError
 from hermes.core.ids import IntentId, QuestionId, SessionId
-from hermes.core.ports import Replies, Tool, TurnObserver, Turns
+from hermes.core.ports import Replies, Tool, TurnObserver
 from hermes.core.principals import PrincipalId
 from hermes.core.records import Claim, OutboxRow, Question, StartedTool, ToolEffect, ToolIntent, ToolOutcome
+from hermes.core.stores import Turns
 from hermes.core.transcript import ToolCall, ToolResultItem, ToolSpec, ToolStatus, without_lone_surrogates
 from hermes.runtime.checkpoints import Checkpoints
 from hermes.runtime.logs import get_logger

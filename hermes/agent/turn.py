@@ -18,7 +18,7 @@ from hermes.agent.prompt import compose
 from hermes.agent.toolbox import Suspended, Toolbox
 from hermes.core.clock import Clock
 from hermes.core.errors import Poison
-from hermes.core.ports import Replies, TurnEnd, TurnInput, TurnObserver, Turns
+from hermes.core.ports import Replies, TurnEnd, TurnInput, TurnObserver
 from hermes.core.records import (
     Claim,
     InputItem,
@@ -30,6 +30,7 @@ from hermes.core.records import (
     TurnCause,
     TurnFinish,
 )
+from hermes.core.stores import Turns
 from hermes.core.transcript import (
     AssistantItem,
     FinishReason,

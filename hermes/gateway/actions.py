@@ -9,8 +9,8 @@ from hermes.core.clock import Clock
 from hermes.core.errors import TargetUnknown
 from hermes.core.events import Address
 from hermes.core.ids import DeliveryId, InboxId
-from hermes.core.ports import Inbox, Outbox, Sessions
 from hermes.core.records import InboxRow, OutboxRow
+from hermes.core.stores import Inbox, Outbox, Sessions
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.replies import PlatformReplies
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from hermes.core.clock import Clock
 from hermes.core.events import MessageEvent
 from hermes.core.ids import SessionId
-from hermes.core.ports import Inbox, Turns
 from hermes.core.records import InboxRow, OutboxRow, Outcome
+from hermes.core.stores import Inbox, Turns
 from hermes.gateway.questions import Questions
 from hermes.gateway.replies import PlatformReplies
 from hermes.policy.routing import Command

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 
 from hermes.core.clock import Clock
 from hermes.core.errors import StoreUnavailable
-from hermes.core.ports import Outbox
 from hermes.core.records import OutboxRow, Priority
+from hermes.core.stores import Outbox
 from hermes.gateway.pacer import Pacer
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.sweep import Bury, Delivered, Hold, PutBack, Sweep, WaitForLink

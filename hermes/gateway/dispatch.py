@@ -18,8 +18,8 @@ from hermes.core.clock import Clock
 from hermes.core.errors import Poison
 from hermes.core.events import ButtonEvent, Event, MessageEvent, NothingToDo
 from hermes.core.ids import InboxId, SessionId
-from hermes.core.ports import NOTE_ONLY, Inbox, Turns
 from hermes.core.records import Accepted, InboxRow, Outcome
+from hermes.core.stores import NOTE_ONLY, Inbox, Turns
 from hermes.gateway.commands import Commands
 from hermes.gateway.courier import Courier
 from hermes.gateway.ingest import AccessBook

@@ -12,8 +12,9 @@ from hermes.core.clock import Clock
 from hermes.core.door import ChatLine, Health, LiveEvent, LiveKind, LiveReader, Said, Speaker
 from hermes.core.errors import HermesError
 from hermes.core.events import MessageEvent, RawUpdate
-from hermes.core.ports import Platform, Sessions
+from hermes.core.ports import Platform
 from hermes.core.records import InboxRow, OutboxRow
+from hermes.core.stores import Sessions
 from hermes.gateway.health import HealthBook
 from hermes.gateway.ingest import Ingest
 from hermes.gateway.live import LiveBus

@@ -12,8 +12,8 @@ from hermes.core.clock import Clock
 from hermes.core.door import Health, HealthItem, Light
 from hermes.core.failures import Verdict
 from hermes.core.links import Link, LinkState
-from hermes.core.ports import Sessions
 from hermes.core.records import StoreFigures
+from hermes.core.stores import Sessions
 from hermes.policy.reconnect import sentence as link_sentence
 from hermes.policy.sentences import sentence as model_sentence
 

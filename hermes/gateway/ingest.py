@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from hermes.core.clock import Clock
 from hermes.core.events import RawUpdate
-from hermes.core.ports import Inbox
 from hermes.core.principals import ChatRef, Identity
 from hermes.core.records import Accepted, Admitted, InboxRow, StrangerCount
+from hermes.core.stores import Inbox
 from hermes.policy.access import AccessPolicy, Allow, Ignore, Pair, authorise
 from hermes.policy.routing import session_key
 from hermes.runtime.checkpoints import Checkpoints

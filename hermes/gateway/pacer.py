@@ -6,7 +6,7 @@ import asyncio
 
 from hermes.core.clock import Clock
 from hermes.core.events import Address
-from hermes.core.ports import Outbox
+from hermes.core.stores import Outbox
 
 ChatKey = tuple[str, str, str]
 

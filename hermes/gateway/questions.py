@@ -5,8 +5,8 @@ from __future__ import annotations
 from hermes.core.clock import Clock
 from hermes.core.events import ButtonEvent, MessageEvent
 from hermes.core.ids import SessionId
-from hermes.core.ports import Turns
 from hermes.core.records import InboxRow, Question
+from hermes.core.stores import Turns
 
 NO_ANSWER = "(no answer came within the time allowed)"
 

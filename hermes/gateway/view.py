@@ -14,8 +14,9 @@ from hermes.core.clock import Clock
 from hermes.core.delivery import Operation, Sent
 from hermes.core.door import LiveEvent, LiveKind
 from hermes.core.errors import LostFence, PlatformFailure, Poison, StoreUnavailable
-from hermes.core.ports import Outbox, Outgoing, Platform
+from hermes.core.ports import Outgoing, Platform
 from hermes.core.records import Claim, Draft
+from hermes.core.stores import Outbox
 from hermes.gateway.live import LiveBus
 from hermes.gateway.pacer import Pacer
 from hermes.gateway.platform_book import PlatformBook

@@ -61,6 +61,7 @@ row."""
 
 SMALL_LIMITS: Mapping[tuple[Reason, str | None], int] = MappingProxyType({
     (Reason.UNKNOWN, None): 1,
+    (Reason.RATE_LIMIT, "unsure"): 1,
     (Reason.UNKNOWN, "empty_answer"): 2,
     (Reason.UNKNOWN, "truncated_answer"): 1,
     (Reason.UNKNOWN, "truncated_tool_call"): 1,

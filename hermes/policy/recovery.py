@@ -230,7 +230,7 @@ def _repair(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now:
 
 
 def _may_retry(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict) -> bool:
-    if not verdict.retryable and verdict.reason is not Reason.UNKNOWN:
+    if not verdict.retryable and verdict.reason is not Reason.UNKNOWN and verdict.detail != "unsure":
         return False
     small = small_limit(verdict.reason, verdict.detail)
     if small is not None and state.small.get((verdict.reason, verdict.detail), 0) >= small:

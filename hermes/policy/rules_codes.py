@@ -161,13 +161,13 @@ CODE_RULES: tuple[Rule, ...] = (
         "code_auth",
         Reason.AUTH,
         codes=codes("""
-            api_key_invalid api_key_scope_missing invalid_api_key invalidapikey expired_api_key
-            api_key_expired token_expired expired_token invalid_token invalid_grant refresh_token_reused
-            token_invalidated token_revoked access_token_scope_insufficient missing_api_key
-            credentials_missing unauthenticated expiredtokenexception invalid_authentication_error
-            unrecognizedclientexception invalidsignatureexception incorrect_api_key_error wrong_api_key
-            no_api_key api_key_not_found auth_unavailable token_not_found invalid_x_api_key
-            bad_credentials invalid_api_key_error missing_scope.*
+            api_key_invalid api_key_scope_missing service_disabled invalid_api_key invalidapikey
+            expired_api_key api_key_expired token_expired expired_token invalid_token invalid_grant
+            refresh_token_reused token_invalidated token_revoked access_token_scope_insufficient
+            missing_api_key credentials_missing unauthenticated expiredtokenexception
+            invalid_authentication_error unrecognizedclientexception invalidsignatureexception
+            incorrect_api_key_error wrong_api_key no_api_key api_key_not_found auth_unavailable
+            token_not_found invalid_x_api_key bad_credentials invalid_api_key_error missing_scope.*
             refresh_token_(?:expired|invalidated|revoked|not_found) invalid_refresh_token
             api_key_service_blocked invalid_client session_expired api_key_http_referrer_blocked
             api_key_ip_address_blocked credentials_expired

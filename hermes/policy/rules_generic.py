@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from hermes.core.failures import CallContext, FaultKind, Reason
 from hermes.policy.rules import Rule, any_of, codes, words
+from hermes.policy.rules_exceptions import EXCEPTION_RULES
+from hermes.policy.rules_weak import STATUS_WEAK_RULES, WEAK_RULES
 from hermes.policy.signals import Signals
 
 NEAR_WINDOW = 0.9
@@ -37,6 +39,7 @@ _FORMAT_CODES = codes("""
         """)
 
 GENERIC_RULES: tuple[Rule, ...] = (
+    *STATUS_WEAK_RULES,
     Rule("status_401", Reason.AUTH, statuses=_statuses(401)),
     Rule("status_402", Reason.BILLING, statuses=_statuses(402)),
     Rule("status_413", Reason.PAYLOAD_TOO_LARGE, statuses=_statuses(413)),
@@ -122,97 +125,10 @@ GENERIC_RULES: tuple[Rule, ...] = (
     ),
     Rule("status_conflict", Reason.SERVER_ERROR, "conflict", statuses=_statuses(409)),
     Rule("refused_without_reason", Reason.UNKNOWN, "no_reason", statuses=_statuses(400, 422), vacuous=True),
+    *EXCEPTION_RULES,
+    *WEAK_RULES,
     Rule("generic_format", Reason.FORMAT_ERROR, codes=_FORMAT_CODES, vacuous=False),
     Rule("status_format", Reason.FORMAT_ERROR, statuses=_statuses(400, 422)),
-    Rule(
-        "exception_policy",
-        Reason.PROVIDER_POLICY_BLOCKED,
-        "content",
-        exceptions=words("""
-            contentfiltererror contentfilterfinishreasonerror
-        """),
-    ),
-    Rule(
-        "exception_rate_limit",
-        Reason.RATE_LIMIT,
-        exceptions=words("""
-            ratelimiterror throttlingexception resourceexhausted toomanyrequests ratelimitexception
-            toomanyrequestserror
-        """),
-    ),
-    Rule("exception_billing", Reason.BILLING, exceptions=words("paymentrequirederror budgetexceedederror")),
-    Rule(
-        "exception_auth",
-        Reason.AUTH,
-        exceptions=words("""
-            authenticationerror permissiondeniederror permissiondenied unauthenticated
-            accessdeniedexception expiredtokenexception unrecognizedclientexception credentialserror
-            identitytokenfileerror claudecodekeycreatornotmembererror refresherror
-            invalidsignatureexception oautherror nocredentialserror workloadidentityerror unauthorized
-        """),
-    ),
-    Rule(
-        "exception_model",
-        Reason.MODEL_NOT_FOUND,
-        exceptions=words("notfounderror resourcenotfoundexception notfound"),
-    ),
-    Rule(
-        "exception_overloaded",
-        Reason.OVERLOADED,
-        exceptions=words("""
-            overloadederror serviceunavailableerror serviceunavailableexception serviceunavailable
-            modelnotreadyexception
-        """),
-    ),
-    Rule(
-        "exception_certificate",
-        Reason.TIMEOUT,
-        "certificate",
-        retryable=False,
-        exceptions=words("""
-            sslcertverificationerror certificateerror clientconnectorcertificateerror
-        """),
-    ),
-    Rule(
-        "exception_timeout",
-        Reason.TIMEOUT,
-        exceptions=words("""
-            apitimeouterror timeoutexception clientclosedrequesterror requesttimeouterror readtimeout
-            connecttimeout writetimeout pooltimeout timeout timeouterror deadlineexceeded
-            readtimeouterror modeltimeoutexception gatewaytimeout connecttimeouterror sockettimeouterror
-            servertimeouterror gatewaytimeouterror deadlineexceedederror
-        """),
-    ),
-    Rule(
-        "exception_transport",
-        Reason.TIMEOUT,
-        "cut",
-        exceptions=words("""
-            apiconnectionerror transporterror requesterror streamerror websocketconnectionclosederror
-            connecterror readerror writeerror remoteprotocolerror protocolerror connectionerror
-            connectionreseterror brokenpipeerror incompleteread chunkedencodingerror
-            serverdisconnectederror closeerror connectionabortederror connectionrefusederror
-            clientpayloaderror clientconnectorerror clientoserror localprotocolerror networkerror
-            endofstream incompletereaderror gaierror proxyerror sslerror streamclosed
-            connectionclosederror midstreamfallbackerror
-        """),
-    ),
-    Rule(
-        "exception_server_error",
-        Reason.SERVER_ERROR,
-        exceptions=words("""
-            internalservererror internalserverexception modelerrorexception modelstreamerrorexception
-            conflicterror badgateway internalserver
-        """),
-    ),
-    Rule(
-        "exception_bad_answer",
-        Reason.SERVER_ERROR,
-        "bad_json",
-        exceptions=words("""
-            jsondecodeerror sseerror apiresponsevalidationerror decodingerror unicodedecodeerror
-        """),
-    ),
     Rule(
         "exception_format",
         Reason.FORMAT_ERROR,

@@ -14,6 +14,7 @@ from hermes.policy.signals import Signals
 SHORT_WAIT = 3600.0
 """A 402 that asks for at most this many seconds is a throttle, not a bill."""
 
+_TOKENS = any_of(r"\btokens\b")
 _GOOGLE = re.compile(r"gemini|google|vertex")
 _LIMIT_REQUESTED = re.compile(r"limit:? ?(\d[\d,]*)\b.{0,80}?requested:? ?(\d[\d,]*)", re.S)
 
@@ -52,7 +53,14 @@ def _may_be_service(signals: Signals, _: CallContext) -> bool:
 
 
 def _not_server(signals: Signals, _: CallContext) -> bool:
-    return signals.status is None or signals.status < 500
+    return signals.status is None or (signals.status < 500 and signals.status != 413)
+
+
+def _model_may_be_wrong(signals: Signals, _: CallContext) -> bool:
+    """A failing server is believed only when it says that the model does not exist."""
+    if signals.status is None or signals.status < 500:
+        return True
+    return bool(re.search(r"\bnot exist|\bnot found|unknown model|not a valid model", signals.text))
 
 
 def _not_throttled(signals: Signals, _: CallContext) -> bool:
@@ -128,9 +136,9 @@ TEXT_RULES: tuple[Rule, ...] = (
         unless=say.INPUT_PLUS_OUTPUT,
     ),
     Rule("text_input_plus_output", Reason.CONTEXT_OVERFLOW, "output_cap", text=say.INPUT_PLUS_OUTPUT),
-    Rule("text_image_pixels", Reason.IMAGE_TOO_LARGE, "pixels", text=say.IMAGE, test=_pixels),
-    Rule("text_image_bytes", Reason.IMAGE_TOO_LARGE, "bytes", text=say.IMAGE, test=_bytes),
-    Rule("text_image", Reason.IMAGE_TOO_LARGE, text=say.IMAGE),
+    Rule("text_image_pixels", Reason.IMAGE_TOO_LARGE, "pixels", text=say.IMAGE, unless=_TOKENS, test=_pixels),
+    Rule("text_image_bytes", Reason.IMAGE_TOO_LARGE, "bytes", text=say.IMAGE, unless=_TOKENS, test=_bytes),
+    Rule("text_image", Reason.IMAGE_TOO_LARGE, text=say.IMAGE, unless=_TOKENS),
     Rule("text_overflow", Reason.CONTEXT_OVERFLOW, text=say.OVERFLOW),
     Rule("text_payload", Reason.PAYLOAD_TOO_LARGE, text=say.PAYLOAD),
     Rule("text_loading", Reason.OVERLOADED, "loading", text=service.LOADING),
@@ -145,7 +153,7 @@ TEXT_RULES: tuple[Rule, ...] = (
             r"upstream[^\n.]{0,30}rate[- ]?limit",
         ),
     ),
-    Rule("text_model", Reason.MODEL_NOT_FOUND, text=service.MODEL, test=_not_server),
+    Rule("text_model", Reason.MODEL_NOT_FOUND, text=service.MODEL, test=_model_may_be_wrong),
     Rule(
         "text_channel",
         Reason.MODEL_NOT_FOUND,

@@ -75,7 +75,7 @@ CONTENT = any_of(
     r"(?:content|safety)[ _-]?(?:filter|polic)[^\n]{0,40}(?:trigger|violat|block|reject|refus)",
     r"(?:trigger|violat|block|reject|refus|flagg)\w*[^\n]{0,60}(?:content|safety|usage"
     "|moderation)[ _-]?(?:filter|polic|guideline|system)",
-    r"violat\w+[^\n]{0,40}(?:usage polic|terms of service|acceptable use|safety|our polic"
+    r"violat\w+[^\n]{0,40}(?:guardrail|usage polic|terms of service|acceptable use|safety|our polic"
     "|community guideline)",
     r"(?:may |might |potentially )?contain\w*[^\n]{0,20}(?:inappropriate|sensitive|unsafe|harmful"
     "|prohibited)",
@@ -192,7 +192,7 @@ BILLING = any_of(
     "draw from (?:your )?extra usage",
     "余额不足",
     "欠费",
-    "(?:purchase|buy|add) (?:more )?credits (?:to|or|at|before)",
+    "(?:purchase|buy|add) (?:more )?credits(?: (?:to|or|at|before)|$|\\.)",
     r"insufficient[^\n]{0,20}(?:diem|wallet|prepaid)",
     "quota is not enough",
     "用户额度不足",
@@ -243,7 +243,9 @@ OVERFLOW = any_of(
     r"context window (?:exceeds|is \d)",
     r"超出?(?:过|了)?[^\n]{0,12}(?:上下文|最大长度|长度限制)",
     r"(?:context|上下文)[^\n]{0,8}(?:超限|过长)",
-    "(?:conversation|chat|history) (?:is|has (?:become|grown)) too (?:long|large)",
+    "(?:conversation|chat|history) (?:is |has (?:become |grown )?)?too (?:long|large)",
+    r"must have less than \d+ tokens",
+    r"n_keep[^\n]{0,20}>=? ?n_ctx",
     r"current length is \d+ while limit is \d+",
     "must be less than max_seq_len",
     r"cannot truncate to \d+, required \d+",
@@ -259,6 +261,7 @@ OVERFLOW = any_of(
 )
 
 INPUT_PLUS_OUTPUT = any_of(
+    r"max_tokens \+ (?:the )?(?:input|prompt)|(?:input|prompt) tokens \+ max_",
     r"tokens? \+ max_(?:new_)?tokens[^\n]{0,30}must be <?=",
     r"input length and max_tokens exceed context limit: ?\d+ \+ \d+ > \d+",
     r"maximum context length is \d+ tokens[^\n]{0,80}\(?\d+ (?:in the messages|of text input|in"

@@ -66,6 +66,7 @@ PER_TIME = any_of(
 )
 
 USAGE_WINDOW = any_of(
+    r"(?:reached|exceeded|hit|used)[^\n]{0,20}\b(?:daily|weekly|hourly)\b[^\n]{0,40}(?:limit|quota)",
     r"usage limit[^\n]{0,40}(?:exceed|reached|hit|try again|reset)",
     r"\d[- ]hour (?:usage )?limit (?:reached|exceeded|hit)",
     "exceeds? the service quota",
@@ -200,6 +201,9 @@ AUTH = any_of(
 )
 
 FORMAT_STRICT = any_of(
+    r"json\.exception\.|failed to parse (?:tools|messages|input)\b|error rendering prompt|\bjinja\b"
+    r"|chat template",
+    r"\bat row \d+, column \d+",
     "(?:unknown|unrecognized|unsupported) (?:request )?(?:parameter|argument|field|property"
     r"|keyword|value)s?\b",
     "extra (?:inputs|fields) (?:are )?not (?:permitted|allowed)",

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from hermes.core.errors import LostFence
 from hermes.core.events import Address
 from hermes.core.ids import DeliveryId, InboxId, IntentId, SessionId, TurnId
-from hermes.core.ports import NOTE_ONLY
 from hermes.core.principals import PrincipalId
 from hermes.core.records import (
     Claim,
@@ -27,6 +26,7 @@ from hermes.core.records import (
     TurnCause,
     TurnFinish,
 )
+from hermes.core.stores import NOTE_ONLY
 from hermes.core.transcript import Item, ToolResultItem, UserItem, dump_item, searchable_text
 from hermes.store import delivery_of_turn
 from hermes.store.database import Database

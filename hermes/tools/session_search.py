@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 
 from hermes.core.errors import ToolError
-from hermes.core.ports import Sessions, ToolRun
+from hermes.core.ports import ToolRun
 from hermes.core.records import ToolEffect
+from hermes.core.stores import Sessions
 from hermes.core.transcript import AssistantItem, ToolSpec
 
 MAX_RESULTS = 10
