@@ -7,20 +7,15 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from hermes.core.errors import LostFence
-from hermes.core.events import Address
-from hermes.core.ids import DeliveryId, InboxId, IntentId, SessionId, TurnId
-from hermes.core.principals import PrincipalId
+from hermes.core.ids import InboxId, SessionId, TurnId
 from hermes.core.records import (
     Claim,
-    Draft,
     InboxRow,
     OutboxRow,
     Outcome,
-    StartedTool,
     StepIntent,
     StepResult,
     Stopped,
-    ToolEffect,
     ToolIntent,
     ToolOutcome,
     TurnCause,
@@ -29,6 +24,7 @@ from hermes.core.records import (
 from hermes.core.stores import NOTE_ONLY
 from hermes.core.transcript import Item, ToolResultItem, UserItem, dump_item, searchable_text
 from hermes.store import delivery_of_turn
+from hermes.store.claims import begin_turn, live_history, resume_turn
 from hermes.store.database import Database
 from hermes.store.rows import INBOX_COLUMNS, inbox_row
 
@@ -53,9 +49,9 @@ class SqliteTurns:
                 (session,),
             ).fetchone()
             if open_turn is not None:
-                return _resume(conn, session, open_turn, generation)
+                return resume_turn(conn, session, open_turn, generation)
             rows = self._pick(conn, session, now, allowed)
-            return _begin(conn, session, rows, generation, now) if rows else None
+            return begin_turn(conn, session, rows, generation, now) if rows else None
 
         return await self._db.write(claim)
 
@@ -85,7 +81,7 @@ class SqliteTurns:
         return rows
 
     async def transcript(self, session: SessionId) -> tuple[str, ...]:
-        return await self._db.read(lambda conn: _history(conn, session))
+        return await self._db.read(lambda conn: live_history(conn, session))
 
     async def begin_step(self, intent: StepIntent, now: float) -> None:
         def begin(conn: sqlite3.Connection) -> None:
@@ -265,81 +261,6 @@ def _append(
         "INSERT INTO messages(session_id, generation, principal_id, turn_id, step, item, text, created_at) "
         "VALUES (?,?,?,?,?,?,?,?)",
         (session, generation, principal, turn, step, dump_item(item), text, now),
-    )
-
-
-def _begin(
-    conn: sqlite3.Connection, session: SessionId, rows: list[InboxRow], owner: int, now: float
-) -> Claim:
-    last = rows[-1]
-    chat = last.update.chat
-    assert chat is not None
-    assert last.principal_id is not None
-    reply_to = None if chat.kind.value == "private" else last.update.message_ref
-    address = Address(last.update.platform, last.update.account, chat.chat_id, chat.thread_id, reply_to)
-    generation = conn.execute("SELECT generation FROM sessions WHERE id=?", (session,)).fetchone()[0]
-    turn = conn.execute(
-        "INSERT INTO turns(session_id, principal_id, generation, epoch, state, platform, account, chat_id, thread_id, "
-        "reply_to, claim_generation, created_at) VALUES (?,?,?,1,'running',?,?,?,?,?,?,?)",
-        (session, last.principal_id, generation, address.platform, address.account, address.chat_id,
-         address.thread_id, address.reply_to, owner, now),
-    ).lastrowid  # fmt: skip
-    assert turn is not None
-    conn.executemany(
-        "UPDATE inbox SET state='claimed', turn_id=?, claim_generation=? WHERE id=?",
-        [(turn, owner, row.id) for row in rows],
-    )
-    return Claim(
-        TurnId(turn), session, last.principal_id, 1, False, address, tuple(rows),
-        _history(conn, session), 1, 0.0,
-    )  # fmt: skip
-
-
-def _resume(
-    conn: sqlite3.Connection, session: SessionId, found: tuple[object, ...], owner: int
-) -> Claim | None:
-    turn, state, epoch, principal, platform, account, chat, thread, reply_to, step, active, parked, crashes, cause = found
-    if state == "suspended":
-        return None
-    conn.execute(
-        "UPDATE turns SET epoch=epoch+1, claim_generation=?, alone=? WHERE id=?",
-        (owner, 1 if int(str(crashes)) >= 2 else 0, turn),
-    )
-    # the call that a crash cut off may have been billed: charge its reservation in full (R16)
-    _charge_open(conn, TurnId(int(str(turn))), 0.0)
-    conn.execute("UPDATE journal SET open=0 WHERE turn_id=? AND kind='model' AND open=1", (turn,))
-    rows = conn.execute(
-        f"SELECT {INBOX_COLUMNS} FROM inbox WHERE turn_id=? AND state='claimed' AND id NOT IN "
-        "(SELECT inbox_id FROM turn_inputs WHERE turn_id=?) ORDER BY id",
-        (turn, turn),
-    ).fetchall()
-    draft = conn.execute(
-        "SELECT seq, delivery_id, receipt FROM outbox WHERE turn_id=? AND state='drafting' LIMIT 1", (turn,)
-    ).fetchone()
-    started = tuple(
-        StartedTool(r[0], IntentId(r[1]), r[2], ToolEffect(r[3]))
-        for r in conn.execute(
-            "SELECT call_id, intent_id, name, effect FROM journal WHERE turn_id=? AND kind='tool' AND open=1", (turn,)
-        )
-    )
-    address = Address(str(platform), str(account), str(chat),
-                      None if thread is None else str(thread), None if reply_to is None else str(reply_to))  # fmt: skip
-    return Claim(
-        TurnId(int(str(turn))), session, PrincipalId(str(principal)), int(str(epoch)) + 1, True, address,
-        tuple(map(inbox_row, rows)), _history(conn, session), int(str(step)) + 1, float(str(active)),
-        Draft(draft[0], DeliveryId(draft[1]), draft[2]) if draft else None, bool(parked),
-        started, TurnCause(str(cause)) if cause is not None else None, int(str(crashes)) >= 2,
-    )  # fmt: skip
-
-
-def _history(conn: sqlite3.Connection, session: SessionId) -> tuple[str, ...]:
-    return tuple(
-        r[0]
-        for r in conn.execute(
-            "SELECT m.item FROM messages m JOIN sessions s ON s.id=m.session_id AND s.generation=m.generation "
-            "WHERE m.session_id=? AND m.seq>=s.cut_seq AND m.live=1 ORDER BY m.seq",
-            (session,),
-        )
     )
 
 
