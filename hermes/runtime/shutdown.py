@@ -44,7 +44,7 @@ class Shutdown:
     """Holds what must happen at the end, and makes it happen once.
 
     `deadline_seconds` bounds all stages together; `reserve` of it is kept from DRAIN for what comes after.
-    The first signal sets `requested`, a second one `hurried`, which ends DRAIN at once. If the end is not
+    A signal requests the end; one that finds it requested hurries it, which ends DRAIN at once. If the end is not
     reached `grace` seconds after the deadline, a thread ends the process with `hard_code`.
     """
 
@@ -83,9 +83,8 @@ class Shutdown:
         self._children.append(children)
 
     def request(self, reason: str) -> None:
-        """Asks for the end; a second request hurries it."""
+        """Asks for the end; further requests change nothing (two parts may fail at once)."""
         if self.requested.is_set():
-            self.hurried.set()
             return
         self.reason = reason
         self.requested.set()
@@ -99,9 +98,19 @@ class Shutdown:
     ) -> None:
         """SIGTERM and SIGINT request the end, SIGHUP calls `on_hangup`. From the main thread only."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.request, number.name)
+            loop.add_signal_handler(number, self._signalled, number.name)
         if on_hangup is not None:
             loop.add_signal_handler(signal.SIGHUP, on_hangup)
+
+    def hurry(self) -> None:
+        """Ends DRAIN at once, now or when it comes."""
+        self.hurried.set()
+
+    def _signalled(self, name: str) -> None:
+        if self.requested.is_set():
+            self.hurry()
+        else:
+            self.request(name)
 
     async def run(self) -> list[StepReport]:
         """All stages, whatever fails in one; answers how each step went. Requests the end if nobody has."""

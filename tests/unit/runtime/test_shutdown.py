@@ -69,7 +69,7 @@ def test_a_drain_that_never_ends_leaves_the_reserve_to_the_rest() -> None:
     run_virtual(body())
 
 
-def test_a_second_request_ends_the_drain_at_once_and_nothing_else() -> None:
+def test_hurry_ends_the_drain_at_once_and_nothing_else() -> None:
     async def body() -> None:
         clock = running_clock()
         shutdown = Shutdown(60)
@@ -83,7 +83,9 @@ def test_a_second_request_ends_the_drain_at_once_and_nothing_else() -> None:
         shutdown.add(Stage.DRAIN, "turns", drain)
         shutdown.add(Stage.FLUSH, "outbox", flush)
         shutdown.request("SIGTERM")
-        asyncio.get_running_loop().call_later(2, shutdown.request, "SIGTERM")
+        asyncio.get_running_loop().call_later(2, shutdown.hurry)
+        shutdown.request("another part failed too")
+        assert not shutdown.hurried.is_set()
         drained, flushed = await shutdown.run()
         shutdown.disarm()
         assert not drained.finished
