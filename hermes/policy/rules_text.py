@@ -48,12 +48,18 @@ def _may_be_service(signals: Signals, _: CallContext) -> bool:
         signals.status is None
         or signals.status < 400
         or signals.status >= 500
-        or signals.status in {408, 499}
+        or signals.status in {408, 424, 499}
     )
 
 
-def _not_server(signals: Signals, _: CallContext) -> bool:
-    return signals.status is None or (signals.status < 500 and signals.status != 413)
+def _blames_the_form(signals: Signals, _: CallContext) -> bool:
+    """No status, or one that a malformed request gets."""
+    return signals.status is None or signals.status < 400 or signals.status in {400, 404, 409, 415, 422}
+
+
+def _no_answer(signals: Signals, _: CallContext) -> bool:
+    """A completed exchange with an error status is the server's failure, not the connection's."""
+    return signals.status is None or signals.status < 400 or signals.status in {408, 499}
 
 
 def _model_may_be_wrong(signals: Signals, _: CallContext) -> bool:
@@ -165,6 +171,6 @@ TEXT_RULES: tuple[Rule, ...] = (
     Rule("text_auth", Reason.AUTH, text=service.AUTH, test=_not_throttled),
     Rule("text_timed_out", Reason.TIMEOUT, text=service.TIMED_OUT, test=_may_be_service),
     Rule("text_server", Reason.SERVER_ERROR, text=service.SERVER, test=_may_be_service),
-    Rule("text_transport", Reason.TIMEOUT, "cut", text=service.LOCAL_TRANSPORT, test=_may_be_service),
-    Rule("text_format", Reason.FORMAT_ERROR, text=service.FORMAT, test=_not_server, vacuous=False),
+    Rule("text_transport", Reason.TIMEOUT, "cut", text=service.LOCAL_TRANSPORT, test=_no_answer),
+    Rule("text_format", Reason.FORMAT_ERROR, text=service.FORMAT, test=_blames_the_form, vacuous=False),
 )

@@ -99,6 +99,7 @@ _TEXT_STATUS = re.compile(
     r"(?:/\d(?:\.\d)?)?\W{1,4}(?:code\W{1,3})?)([45]\d\d)(?![\d.]*\d)\b(?! ?(?:tokens|ms|bytes"
     r"|characters|x \d))"
 )
+_BARE_CODE = re.compile(r"[a-z]+(?:[_.-][a-z0-9]+){1,9}")
 _BRACKETED = re.compile(r"\b(?:rejected|failed|error|status|response)\b[^()\n]{0,20}\(([45]\d\d)\)")
 _LEADING_STATUS = re.compile(r"^\W{0,3}([45]\d\d)\b(?!\s*(?:tokens|bytes|characters))")
 
@@ -298,6 +299,7 @@ def read_signals(facts: FailureFacts) -> Signals:
     if facts.message:
         collector.string(facts.message, 0, "")
     collector.walk(facts.body, 0, "")
+    collector.codes += [word for word in map(str.lower, collector.texts) if _BARE_CODE.fullmatch(word)]
     lines = [line for line in dict.fromkeys(normalise(text) for text in collector.texts) if line]
     text = _shortened("\n".join(lines))
     urls = " ".join(url for raw in collector.texts for url in _URL.findall(raw)).lower()

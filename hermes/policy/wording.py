@@ -109,6 +109,7 @@ DATA_POLICY = any_of(
 )
 
 EDGE_BLOCK = any_of(
+    r"access denied\. please check your network settings",
     "^request not allowed$",
     "sorry, you have been blocked",
     r"attention required!? ?\| ?cloudflare",
@@ -133,6 +134,7 @@ ACCOUNT_DISABLED = any_of(
 )
 
 CREDENTIAL_FORBIDDEN = any_of(
+    "organi[sz]ation does not have access to",
     r"oauth (?:authentication|tokens?|access|login)[^\n]{0,40}(?:currently )?(?:is )?not"
     " (?:supported|allowed|permitted|enabled)",
     "credential is only authorized for",
@@ -205,6 +207,7 @@ QUOTA_SENTENCE = any_of(
 )
 
 OVERFLOW = any_of(
+    r"number of (?:input |prompt )?tokens[^\n]{0,30}exceed",
     r"maximum (?:context|prompt|sequence|input|model) length (?:is|of|for|\()",
     "maximum (?:context|prompt|model) length",
     "(?:exceed|over|beyond|larger than|longer than|greater than|more than|gather than|too"
@@ -311,5 +314,5 @@ PAYLOAD = any_of(
     r"maximum (?:request|body|payload|content)[^\n]{0,12} ?(?:size|length)[^\n]{0,30}(?:exceed|\d)",
     "failed to buffer the request body",
     r"total (?:request )?size[^\n]{0,30}exceed",
-    "max(?:imum)? bytes to request body",
+    "max(?:imum)? bytes (?:to|per|of)",
 )

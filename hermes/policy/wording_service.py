@@ -8,6 +8,8 @@ from __future__ import annotations
 from hermes.policy.rules import any_of
 
 MODEL = any_of(
+    r"\bmodel (?:is )?(?:disabled|access denied)|does not work with the specified model",
+    r"plan does not (?:yet )?include access to",
     r"\bmodels?\b:? ?[\w./:@#+~ -]{0,80}(?:does not exist|doesnt exist|not exist|not found|was"
     " not found|is not found|could not be found|cannot be found)",
     r"\bmodel\b[^\n]{0,80} (?:does not exist|doesnt exist|not exist|not found|was not found|is"
@@ -291,6 +293,7 @@ FORMAT = any_of(
 )
 
 LOCAL_TRANSPORT = any_of(
+    r"(?:could not|cannot|unable to|failed to) connect\b",
     "peer closed connection",
     "error sending request for url",
     "incomplete chunked read",
@@ -341,6 +344,7 @@ CERTIFICATE = any_of(
 )
 
 SERVER = any_of(
+    r"has crashed|crashed without|encountered an unexpected error",
     "(?:internal|unexpected)[ _](?:server[ _])?(?:error|failure|exception)",
     "error occurred while processing your request",
     "(?:had|encountered) an (?:unexpected |internal )?error (?:while )?process",
