@@ -176,71 +176,71 @@ def test_a_402_with_a_short_wait_is_a_throttle_and_with_a_long_one_a_bill() -> N
     assert verdict_of(provider="x", status=402, headers={}, body=body).reason is Reason.BILLING
 
 
-@pytest.mark.parametrize(
-    ("body", "detail", "limit", "requested"),
-    [
-        ("prompt is too long: 208310 tokens > 200000 maximum", None, 200_000, 208_310),
-        (
-            "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease",
-            "output_cap",
-            21_041,
-            64_000,
-        ),
-        (
-            "This model's maximum context length is 16384 tokens. However, you requested 19591 tokens "
-            "(9591 in the messages, 10000 in the completion).",
-            "output_cap",
-            6_793,
-            10_000,
-        ),
-        (
-            "max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens for x",
-            "output_cap",
-            8_192,
-            64_000,
-        ),
-        (
-            "max_tokens is too large: 100000. This model supports at most 16384 completion tokens",
-            "output_cap",
-            16_384,
-            100_000,
-        ),
-        ("Range of max_tokens should be [1, 8192]", "output_cap", 8_192, None),
-        (
-            "You requested up to 32000 tokens, but can only afford 27342, or fewer max_tokens",
-            "affordable",
-            27_342,
-            32_000,
-        ),
-        (
-            {
-                "error": {
-                    "type": "exceed_context_size_error",
-                    "message": "request (3031 tokens) exceeds the available context size (1024 tokens)",
-                    "n_prompt_tokens": 3031,
-                    "n_ctx": 1024,
-                }
-            },
-            None,
-            1_024,
-            3_031,
-        ),
-        ("image exceeds 5 MB maximum: 6500712 bytes > 5242880 bytes", "bytes", 5_242_880, 6_500_712),
-        ("At least one of the image dimensions exceed max allowed size: 8000 pixels", "pixels", 8_000, None),
-        (
-            "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389.",
-            "allowance",
-            30_000,
-            342_389,
-        ),
-        (
-            "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).",
-            None,
-            1_048_576,
-            1_200_293,
-        ),
-    ],
-)
+STATED_LIMITS: list[Any] = [
+    ("prompt is too long: 208310 tokens > 200000 maximum", None, 200_000, 208_310),
+    (
+        "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease",
+        "output_cap",
+        21_041,
+        64_000,
+    ),
+    (
+        "This model's maximum context length is 16384 tokens. However, you requested 19591 tokens "
+        "(9591 in the messages, 10000 in the completion).",
+        "output_cap",
+        6_793,
+        10_000,
+    ),
+    (
+        "max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens for x",
+        "output_cap",
+        8_192,
+        64_000,
+    ),
+    (
+        "max_tokens is too large: 100000. This model supports at most 16384 completion tokens",
+        "output_cap",
+        16_384,
+        100_000,
+    ),
+    ("Range of max_tokens should be [1, 8192]", "output_cap", 8_192, None),
+    (
+        "You requested up to 32000 tokens, but can only afford 27342, or fewer max_tokens",
+        "affordable",
+        27_342,
+        32_000,
+    ),
+    (
+        {
+            "error": {
+                "type": "exceed_context_size_error",
+                "message": "request (3031 tokens) exceeds the available context size (1024 tokens)",
+                "n_prompt_tokens": 3031,
+                "n_ctx": 1024,
+            }
+        },
+        None,
+        1_024,
+        3_031,
+    ),
+    ("image exceeds 5 MB maximum: 6500712 bytes > 5242880 bytes", "bytes", 5_242_880, 6_500_712),
+    ("At least one of the image dimensions exceed max allowed size: 8000 pixels", "pixels", 8_000, None),
+    (
+        "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389.",
+        "allowance",
+        30_000,
+        342_389,
+    ),
+    (
+        "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).",
+        None,
+        1_048_576,
+        1_200_293,
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "detail", "limit", "requested"), STATED_LIMITS)
 def test_stated_limits_are_read(body: object, detail: str | None, limit: int, requested: int | None) -> None:
     verdict = verdict_of(provider="x", status=400, body=body)
     assert (verdict.detail, verdict.limit, verdict.requested) == (detail, limit, requested)

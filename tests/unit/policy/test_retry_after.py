@@ -14,73 +14,73 @@ from hermes.policy.retry_after import MAX_WAIT, Waits, parse_duration, parse_wai
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
 
 
-@pytest.mark.parametrize(
-    ("headers", "wait", "reset"),
-    [
-        ({"Retry-After": "30"}, 30.0, None),
-        ({"retry-after": "1.5"}, 1.5, None),
-        ({"retry-after": "-7"}, 0.0, None),
-        ({"retry-after": "9936000"}, MAX_WAIT, None),
-        ({"retry-after": "1e400"}, MAX_WAIT, None),
-        ({"retry-after": "nan"}, None, None),
-        ({"retry-after": "soon"}, None, None),
-        ({"retry-after": ""}, None, None),
-        ({"retry-after-ms": "1500", "retry-after": "99"}, 1.5, None),
-        ({"retry-after": "Fri, 15 Jan 2027 08:02:00 GMT"}, 120.0, NOW + 120),
-        ({"retry-after": "Fri, 15 Jan 2027 07:00:00 GMT"}, 0.0, NOW - 3600),
-        ({"retry-after": "2027-01-15T08:00:10Z"}, 10.0, NOW + 10),
-        ({"retry-after": str(int(NOW) + 40)}, 40.0, NOW + 40),
-        ({"retry-after": str((int(NOW) + 40) * 1000)}, 40.0, NOW + 40),
-        ({"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-remaining-requests": "0"}, 360.0, None),
-        ({"x-ratelimit-reset-tokens": "20ms", "x-ratelimit-remaining-tokens": "0"}, 0.02, None),
-        ({"x-ratelimit-reset-tokens": "1.5s", "x-ratelimit-remaining-tokens": "12"}, None, None),
-        (
-            {
-                "x-ratelimit-reset-requests": "1s",
-                "x-ratelimit-remaining-requests": "0",
-                "x-ratelimit-reset-tokens": "9s",
-                "x-ratelimit-remaining-tokens": "0",
-            },
-            9.0,
-            None,
-        ),
-        ({"X-RateLimit-Reset": str((int(NOW) + 5) * 1000), "X-RateLimit-Remaining": "0"}, 5.0, NOW + 5),
-        (
-            {
-                "anthropic-ratelimit-requests-remaining": "0",
-                "anthropic-ratelimit-requests-reset": "2027-01-15T08:00:30Z",
-            },
-            30.0,
-            NOW + 30,
-        ),
-        (
-            {
-                "anthropic-ratelimit-unified-5h-status": "rejected",
-                "anthropic-ratelimit-unified-5h-reset": str(int(NOW) + 100),
-            },
-            100.0,
-            NOW + 100,
-        ),
-        (
-            {
-                "anthropic-ratelimit-requests-remaining": "7",
-                "anthropic-ratelimit-requests-reset": "2027-01-15T08:00:30Z",
-            },
-            None,
-            None,
-        ),
-        (
-            {
-                "x-codex-primary-used-percent": "100",
-                "x-codex-primary-reset-after-seconds": "13873",
-                "x-codex-secondary-used-percent": "80",
-                "x-codex-secondary-reset-after-seconds": "316705",
-            },
-            13873.0,
-            None,
-        ),
-    ],
-)
+HEADERS: list[Any] = [
+    ({"Retry-After": "30"}, 30.0, None),
+    ({"retry-after": "1.5"}, 1.5, None),
+    ({"retry-after": "-7"}, 0.0, None),
+    ({"retry-after": "9936000"}, MAX_WAIT, None),
+    ({"retry-after": "1e400"}, MAX_WAIT, None),
+    ({"retry-after": "nan"}, None, None),
+    ({"retry-after": "soon"}, None, None),
+    ({"retry-after": ""}, None, None),
+    ({"retry-after-ms": "1500", "retry-after": "99"}, 1.5, None),
+    ({"retry-after": "Fri, 15 Jan 2027 08:02:00 GMT"}, 120.0, NOW + 120),
+    ({"retry-after": "Fri, 15 Jan 2027 07:00:00 GMT"}, 0.0, NOW - 3600),
+    ({"retry-after": "2027-01-15T08:00:10Z"}, 10.0, NOW + 10),
+    ({"retry-after": str(int(NOW) + 40)}, 40.0, NOW + 40),
+    ({"retry-after": str((int(NOW) + 40) * 1000)}, 40.0, NOW + 40),
+    ({"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-remaining-requests": "0"}, 360.0, None),
+    ({"x-ratelimit-reset-tokens": "20ms", "x-ratelimit-remaining-tokens": "0"}, 0.02, None),
+    ({"x-ratelimit-reset-tokens": "1.5s", "x-ratelimit-remaining-tokens": "12"}, None, None),
+    (
+        {
+            "x-ratelimit-reset-requests": "1s",
+            "x-ratelimit-remaining-requests": "0",
+            "x-ratelimit-reset-tokens": "9s",
+            "x-ratelimit-remaining-tokens": "0",
+        },
+        9.0,
+        None,
+    ),
+    ({"X-RateLimit-Reset": str((int(NOW) + 5) * 1000), "X-RateLimit-Remaining": "0"}, 5.0, NOW + 5),
+    (
+        {
+            "anthropic-ratelimit-requests-remaining": "0",
+            "anthropic-ratelimit-requests-reset": "2027-01-15T08:00:30Z",
+        },
+        30.0,
+        NOW + 30,
+    ),
+    (
+        {
+            "anthropic-ratelimit-unified-5h-status": "rejected",
+            "anthropic-ratelimit-unified-5h-reset": str(int(NOW) + 100),
+        },
+        100.0,
+        NOW + 100,
+    ),
+    (
+        {
+            "anthropic-ratelimit-requests-remaining": "7",
+            "anthropic-ratelimit-requests-reset": "2027-01-15T08:00:30Z",
+        },
+        None,
+        None,
+    ),
+    (
+        {
+            "x-codex-primary-used-percent": "100",
+            "x-codex-primary-reset-after-seconds": "13873",
+            "x-codex-secondary-used-percent": "80",
+            "x-codex-secondary-reset-after-seconds": "316705",
+        },
+        13873.0,
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("headers", "wait", "reset"), HEADERS)
 def test_headers(headers: dict[str, str], wait: float | None, reset: float | None) -> None:
     assert parse_waits(headers, None, "", now=NOW) == Waits(wait, reset)
 
