@@ -117,7 +117,7 @@ def _flag(value: Any) -> bool:
 
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "ms": 0.001, "w": 604800.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?\Z")
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|w)?\Z")
 
 
 def parse_duration(text: str) -> float:
@@ -140,7 +140,7 @@ def _duration(value: Any) -> Any:
 
 
 _SIZES = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
-_SIZE = re.compile(r"(\d{1,15})\s*([a-z]*)\Z")
+_SIZE = re.compile(r"([0-9]{1,15})\s*([a-z]*)\Z")
 
 
 def _size(value: Any) -> Any:
