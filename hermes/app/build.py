@@ -15,15 +15,12 @@ from hermes.agent.turn import TurnLoop
 from hermes.app import settings
 from hermes.app.catalogue import make_platform, make_provider
 from hermes.app.figures import Figures
+from hermes.app.hooks import Hooks
 from hermes.app.secrets import api_key
 from hermes.config.environment import Environment
 from hermes.config.model import Config
 from hermes.core.clock import Clock
-from hermes.core.door import LiveKind
-from hermes.core.ids import SessionId
-from hermes.core.links import Link
 from hermes.core.ports import Provider, Tool
-from hermes.core.records import Accepted, OutboxRow, StrangerCount
 from hermes.gateway.actions import Actions
 from hermes.gateway.commands import Commands
 from hermes.gateway.courier import Courier
@@ -44,7 +41,6 @@ from hermes.platforms.web.adapter import WebPlatform, make_update
 from hermes.providers.network import Network
 from hermes.runtime.checkpoints import Checkpoints
 from hermes.runtime.lag import LagMonitor
-from hermes.runtime.logs import get_logger
 from hermes.runtime.offload import Offload
 from hermes.runtime.supervisor import Supervisor
 from hermes.store.database import Database
@@ -55,8 +51,6 @@ from hermes.store.sessions import SqliteSessions
 from hermes.tools.clarify import Clarify
 from hermes.tools.files import ReadFile, SearchFiles
 from hermes.tools.session_search import SessionSearch
-
-log = get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -121,6 +115,34 @@ def make_providers(config: Config, machine: Machine) -> dict[str, Provider]:
     }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class _Stores:
+    inbox: SqliteInbox
+    outbox: SqliteOutbox
+    turns: SqliteTurnsAndQuestions
+    sessions: SqliteSessions
+
+
+@dataclass(frozen=True, slots=True)
+class _Delivery:
+    replies: PlatformReplies
+    bus: LiveBus
+    pacer: Pacer
+    sweep: Sweep
+    courier: Courier
+    views: Views
+
+
+@dataclass(frozen=True, slots=True)
+class _Agent:
+    questions: Questions
+    upstreams: UpstreamBook
+    pipeline: Pipeline
+    toolbox: Toolbox
+    runner: TurnLoop
+    lane: TurnLane
+
+
 def build(
     config: Config,
     db: Database,
@@ -134,75 +156,101 @@ def build(
 
     A simulation hands in its own adapters and tools (R28); everything between them is the real thing.
     """
+    clock, g = machine.clock, config.gateway
+    hooks = Hooks(machine.metrics)
+    book = platforms if platforms is not None else _platforms(config, machine)
+    made = providers if providers is not None else make_providers(config, machine)
+    stores = _Stores(
+        SqliteInbox(db), SqliteOutbox(db, max_age=g.max_age),
+        SqliteTurnsAndQuestions(db, input_limit=g.backlog_messages, input_chars=g.backlog_bytes), SqliteSessions(db),
+    )  # fmt: skip
+    out = _delivery(config, machine, stores, book, hooks)
+    agent = _agent(config, machine, stores, book, out, made, more_tools)
+    access = AccessBook(settings.access_policies(config), owner_platforms=frozenset({"web"}))
+    ingest = Ingest(
+        stores.inbox, access, clock, machine.checkpoints, hooks.accepted,
+        group_sessions_per_user=g.group_sessions_per_user, merge_window=config.agent.merge_window,
+        on_stranger=hooks.stranger,
+    )  # fmt: skip
+    links = Links(
+        book, ingest, clock, machine.random, machine.supervisor, settings.reconnect_policy(config),
+        checkpoints=machine.checkpoints, on_change=hooks.link_changed, on_notice=hooks.link_notice,
+    )  # fmt: skip
+    health = _health(machine, stores.sessions, links, agent, hooks)
+    door = Door(
+        ingest, stores.sessions, book.get("web"), make_update, out.bus, clock, health, machine.metrics.render
+    )
+    commands = Commands(
+        stores.inbox, stores.turns, agent.questions, out.replies, clock, stop_turn=agent.lane.stop, wake=hooks.wake,
+        status=hooks.status_text, model=lambda: f"{agent.pipeline.targets[0].name} answers here.",
+    )  # fmt: skip
+    dispatch = Dispatch(
+        stores.inbox, stores.turns, book, access, commands, agent.questions, out.replies, out.courier, agent.lane,
+        clock, machine.supervisor, DispatchSettings(max_age=g.max_age), width=config.agent.max_concurrent_turns,
+        on_outcome=machine.metrics.turn_ended,
+    )  # fmt: skip
+    actions = Actions(
+        stores.inbox, stores.outbox, stores.sessions, book, out.replies, clock, out.courier.offer, dispatch.readmit
+    )
+    gateway = Gateway(
+        config, db, stores.turns, stores.sessions, stores.outbox, book, made, access, ingest, dispatch, agent.lane,
+        out.courier, out.sweep, out.pacer, links, agent.questions, out.replies, out.views, agent.runner,
+        agent.toolbox, out.bus, health, door, actions,
+    )  # fmt: skip
+    hooks.gateway = gateway
+    return gateway
+
+
+def _delivery(
+    config: Config, machine: Machine, stores: _Stores, book: PlatformBook, hooks: Hooks
+) -> _Delivery:
+    """From a reply to a receipt."""
     clock, supervisor = machine.clock, machine.supervisor
-    g = config.gateway
-    inbox, outbox = SqliteInbox(db), SqliteOutbox(db, max_age=g.max_age)
-    turns = SqliteTurnsAndQuestions(db, input_limit=g.backlog_messages, input_chars=g.backlog_bytes)
-    sessions = SqliteSessions(db)
-    platforms = platforms if platforms is not None else _platforms(config, machine)
-    providers = providers if providers is not None else make_providers(config, machine)
-    replies = PlatformReplies(platforms, clock, g.max_age)
-    bus, pacer = LiveBus(), Pacer(outbox, clock, settings.pace(config.platforms))
+    replies = PlatformReplies(book, clock, config.gateway.max_age)
+    bus, pacer = LiveBus(), Pacer(stores.outbox, clock, settings.pace(config.platforms))
     sweep = Sweep(
-        platforms, pacer, clock, machine.random, machine.checkpoints, policy=settings.sweep_policy(config),
+        book, pacer, clock, machine.random, machine.checkpoints, policy=settings.sweep_policy(config),
         on_verdict=machine.metrics.delivery_failed,
     )  # fmt: skip
-    hooks = _Hooks(machine, bus)
     courier = Courier(
-        outbox, platforms, sweep, pacer, clock, supervisor, workers=g.workers,
+        stores.outbox, book, sweep, pacer, clock, supervisor, workers=config.gateway.workers,
         on_delivered=hooks.delivered, on_lost=hooks.lost,
     )  # fmt: skip
     views = Views(
-        platforms, outbox, bus, pacer, clock, supervisor, machine.checkpoints, settings.view_settings(config),
+        book, stores.outbox, bus, pacer, clock, supervisor, machine.checkpoints, settings.view_settings(config),
         busy=lambda: courier.working > 0,
     )  # fmt: skip
-    questions = Questions(turns, clock)
+    return _Delivery(replies, bus, pacer, sweep, courier, views)
+
+
+def _agent(
+    config: Config,
+    machine: Machine,
+    stores: _Stores,
+    book: PlatformBook,
+    out: _Delivery,
+    providers: dict[str, Provider],
+    more_tools: Sequence[Tool],
+) -> _Agent:
+    """Turns: who runs them, what they may call, how calls recover."""
+    clock = machine.clock
+    questions = Questions(stores.turns, clock)
     upstreams = UpstreamBook()
     targets = settings.targets(config, providers)
     pipeline = Pipeline(
         targets, settings.recovery_policy(config, targets), clock, machine.random, upstreams=upstreams,
         on_call=machine.metrics.provider_called, trim_share=config.compression.threshold,
     )  # fmt: skip
-    toolbox = _toolbox(config, machine, turns, replies, sessions, questions, more_tools)
+    toolbox = _toolbox(config, machine, stores.turns, out.replies, stores.sessions, questions, more_tools)
     runner = TurnLoop(
-        turns, pipeline, toolbox, replies, clock, machine.checkpoints, system=_system(machine.home),
+        stores.turns, pipeline, toolbox, out.replies, clock, machine.checkpoints, system=_system(machine.home),
         max_steps=config.agent.max_turns, turn_deadline=config.agent.turn_deadline, zone=settings.zone(config),
     )  # fmt: skip
     lane = TurnLane(
-        runner, platforms, views, courier, clock, supervisor, turn_deadline=config.agent.turn_deadline,
+        runner, book, out.views, out.courier, clock, machine.supervisor, turn_deadline=config.agent.turn_deadline,
         on_outcome=machine.metrics.turn_ended, on_escalate=machine.escalate,
     )  # fmt: skip
-    access = AccessBook(settings.access_policies(config), owner_platforms=frozenset({"web"}))
-    ingest = Ingest(
-        inbox, access, clock, machine.checkpoints, hooks.accepted,
-        group_sessions_per_user=g.group_sessions_per_user, merge_window=config.agent.merge_window,
-        on_stranger=hooks.stranger,
-    )  # fmt: skip
-    links = Links(
-        platforms, ingest, clock, machine.random, supervisor, settings.reconnect_policy(config),
-        checkpoints=machine.checkpoints, on_change=hooks.link_changed, on_notice=hooks.link_notice,
-    )  # fmt: skip
-    health = _health(machine, sessions, links, pipeline, upstreams, lane, hooks)
-    web = platforms.get("web")
-    door = Door(
-        ingest, sessions, web, make_update, bus, clock, health, machine.metrics.render
-    )
-    commands = Commands(
-        inbox, turns, questions, replies, clock, stop_turn=lane.stop, wake=hooks.wake,
-        status=hooks.status_text, model=lambda: f"{pipeline.targets[0].name} answers here.",
-    )  # fmt: skip
-    dispatch = Dispatch(
-        inbox, turns, platforms, access, commands, questions, replies, courier, lane, clock, supervisor,
-        DispatchSettings(max_age=g.max_age), width=config.agent.max_concurrent_turns,
-        on_outcome=machine.metrics.turn_ended,
-    )  # fmt: skip
-    actions = Actions(inbox, outbox, sessions, platforms, replies, clock, courier.offer, dispatch.readmit)
-    gateway = Gateway(
-        config, db, turns, sessions, outbox, platforms, providers, access, ingest, dispatch, lane, courier, sweep,
-        pacer, links, questions, replies, views, runner, toolbox, bus, health, door, actions,
-    )  # fmt: skip
-    hooks.gateway = gateway
-    return gateway
+    return _Agent(questions, upstreams, pipeline, toolbox, runner, lane)
 
 
 def _platforms(config: Config, machine: Machine) -> PlatformBook:
@@ -253,76 +301,22 @@ def _health(
     machine: Machine,
     sessions: SqliteSessions,
     links: Links,
-    pipeline: Pipeline,
-    upstreams: UpstreamBook,
-    lane: TurnLane,
-    hooks: _Hooks,
+    agent: _Agent,
+    hooks: Hooks,
 ) -> HealthBook:
     sources = HealthSources(
         home=machine.home,
         sessions=sessions,
         links=links.states,
-        targets=lambda: [t.name for t in pipeline.targets],
-        upstreams=lambda: upstreams.last,
+        targets=lambda: [t.name for t in agent.pipeline.targets],
+        upstreams=lambda: agent.upstreams.last,
         lag=lambda: machine.lag.lag_seconds if machine.lag is not None else 0.0,
         output_lost=machine.output_lost,
-        running=lambda: len(lane.running),
+        running=lambda: len(agent.lane.running),
         draining=lambda: hooks.gateway is not None and hooks.gateway.draining,
         started=lambda: hooks.gateway is not None and hooks.gateway.started,
     )
     return HealthBook(sources, machine.clock, HealthSettings())
-
-
-class _Hooks:
-    """What parts report to each other without knowing each other."""
-
-    def __init__(self, machine: Machine, bus: LiveBus) -> None:
-        self._machine = machine
-        self._bus = bus
-        self._strangers_told: set[tuple[str, str]] = set()
-        self.gateway: Gateway | None = None
-
-    def accepted(self, accepted: Sequence[Accepted]) -> None:
-        assert self.gateway is not None
-        self.gateway.dispatch.on_accepted(accepted)
-        for one in accepted:
-            self._machine.metrics.received(one.row.update.platform)
-
-    def wake(self, session: SessionId) -> None:
-        assert self.gateway is not None
-        self.gateway.dispatch.lanes.wake(session)
-
-    def delivered(self, row: OutboxRow) -> None:
-        assert self.gateway is not None
-        self._machine.metrics.delivered(row)
-        self.gateway.door.delivered(row)
-
-    def lost(self, row: OutboxRow, reason: str) -> None:
-        log.error("delivery_lost", platform=row.address.platform, chat=row.address.chat_id, delivery=row.delivery_id,
-                  reason=reason, cure="hermes dead-letters list")  # fmt: skip
-        self._machine.metrics.delivery_lost(row.address.platform)
-
-    def link_changed(self, link: Link) -> None:
-        self._bus.broadcast(LiveKind.LINKS, link.platform)
-
-    def link_notice(self, link: Link, text: str) -> None:
-        log.error("link_needs_you", platform=link.platform, state=link.state.value, told=text)
-
-    def stranger(self, stranger: StrangerCount) -> None:
-        """Strangers hear nothing; the owner reads the id and the line to add, once a start."""
-        key = (stranger.platform, stranger.user_id)
-        if key in self._strangers_told or len(self._strangers_told) >= 100:
-            return
-        self._strangers_told.add(key)
-        log.warning(
-            "stranger", platform=stranger.platform, user_id=stranger.user_id,
-            to_allow=f'add to config.yaml: platforms.{stranger.platform}.allowed_users: ["{stranger.user_id}"]',
-        )  # fmt: skip
-
-    async def status_text(self) -> str:
-        assert self.gateway is not None
-        health = await self.gateway.health.health()
-        return "\n".join(f"{i.name}: {i.light.value} – {i.sentence}" for i in health.items)
 
 
 def new_key() -> str:

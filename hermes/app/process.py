@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from hermes import __version__
 from hermes.app.catalogue import PLATFORM_MODELS, PROVIDER_MODELS, NotBuilt
-from hermes.app.run import Served, serve
+from hermes.app.run import Output, Served, serve
 from hermes.app.secrets import NoCredential, api_key, secrets_in
 from hermes.config.environment import Environment
 from hermes.config.errors import ConfigError
 from hermes.config.load import Loaded, load_config
 from hermes.core.errors import ForeignHome, HomeInUse, StoreUnavailable
-from hermes.runtime.children import ChildGroups
 from hermes.runtime.logs import configure, get_logger
 from hermes.runtime.output import LineSink
 from hermes.runtime.redaction import Redactor
@@ -27,18 +25,6 @@ log = get_logger(__name__)
 
 OK, FAILED, RESTART, REFUSED = 0, 1, 75, 78
 """Exit codes of CONTRACT: fine, failed, please restart, and what a restart cannot mend."""
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Where lines go; ``lost`` counts what could not be written."""
-
-    sink: LineSink
-    redactor: Redactor
-
-    def lost(self) -> int:
-        """Lines dropped since the start."""
-        return self.sink.lost
 
 
 def load(environment: Environment, config_path: Path | None) -> Loaded:
@@ -78,7 +64,7 @@ def run(config_path: Path | None, *, debug: bool = False) -> int:
         return _serve(loaded, environment, output)
     finally:
         lock.release()
-        output.sink.close(timeout=1.0)
+        output.close(1.0)
 
 
 def open_output(loaded: Loaded, environment: Environment, *, debug: bool) -> Output:
@@ -94,7 +80,7 @@ def open_output(loaded: Loaded, environment: Environment, *, debug: bool) -> Out
     sink = LineSink(fd, max_bytes=loaded.config.output.max_bytes)
     level = "DEBUG" if debug else loaded.config.output.level.value.upper()
     configure(sink=sink, terminal=terminal, level=level, redactor=redactor, debug=debug)
-    return Output(sink, redactor)
+    return Output(redactor, lambda: sink.lost, sink.close, sink.write_line if terminal else None)
 
 
 def _serve(loaded: Loaded, environment: Environment, output: Output) -> int:
@@ -102,12 +88,9 @@ def _serve(loaded: Loaded, environment: Environment, output: Output) -> int:
     for notice in loaded.notices:
         log.warning("notice", text=notice)
     served = Served(code=OK)
-    children = ChildGroups()
     try:
         with asyncio.Runner() as runner:
-            runner.run(
-                serve(loaded, environment, output.redactor, output.lost, output.sink.close, children, served)
-            )
+            runner.run(serve(loaded, environment, output, served))
     except (ForeignHome, HomeInUse) as error:
         log.error("refused", error=str(error))
         refuse(str(error))

@@ -55,6 +55,17 @@ class Served:
     code: int
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The process's voice: ``lost`` counts dropped lines, ``close(seconds)`` is its last word, ``announce``
+    says a line to the person at the terminal that no log may hold (None: nobody sits there)."""
+
+    redactor: Redactor
+    lost: Callable[[], int]
+    close: Callable[[float], object]
+    announce: Callable[[str], None] | None
+
+
 @dataclass(slots=True)
 class _Entrances:
     """What listens."""
@@ -64,22 +75,32 @@ class _Entrances:
     url: str
 
 
-async def serve(
-    loaded: Loaded,
-    environment: Environment,
-    redactor: Redactor,
-    output_lost: Callable[[], int],
-    close_output: Callable[[float], object],
-    children: ChildGroups,
-    served: Served,
-) -> None:
+async def serve(loaded: Loaded, environment: Environment, output: Output, served: Served) -> None:
     """Runs the gateway until it is told to stop. Raises ForeignHome, StoreUnavailable, OSError at start."""
     loop = asyncio.get_running_loop()
     guard = LoopGuard(_loop_fault)
     guard.install(loop)
     shutdown = Shutdown(loaded.config.gateway.drain_timeout + CLOSE_SECONDS, reserve=CLOSE_SECONDS)
-    shutdown.add_children(children)
-    shutdown.add_sink(close_output)
+    machine = _machine(environment, output, shutdown, served)
+    shutdown.add_children(machine.offload.children)
+    shutdown.add_sink(output.close)
+    machine.offload.install(loop)
+    db = ThreadedDatabase(environment.home / "state.db", machine.supervisor)
+    db.on_failure = lambda error: log.error("store_refused", error=str(error))
+    await db.open()
+    try:
+        await _serve(loaded, db, machine, output, shutdown)
+    finally:
+        await db.aclose()
+        stuck = await machine.supervisor.aclose(1.0)
+        if stuck:
+            log.error("tasks_did_not_end", tasks=stuck)
+        machine.offload.close()
+        guard.uninstall(loop)
+        shutdown.disarm()
+
+
+def _machine(environment: Environment, output: Output, shutdown: Shutdown, served: Served) -> Machine:
     clock = SystemClock()
 
     def escalate(error: BaseException) -> None:
@@ -89,43 +110,49 @@ async def serve(
         shutdown.request(f"escalated: {error!r}")
 
     supervisor = Supervisor("gateway", clock=clock, on_crash=_crashed, on_escalate=escalate)
-    lag = LagMonitor(on_stall=_stalled)
-    offload = Offload(children=children)
-    offload.install(loop)
-    machine = Machine(
-        environment.home, environment, clock, supervisor, offload, Network(ThreadedResolver()), Figures(Metrics()),
-        lag, Checkpoints(environment.crash_at), output_lost, escalate,
+    return Machine(
+        environment.home, environment, clock, supervisor, Offload(children=ChildGroups()),
+        Network(ThreadedResolver()), Figures(Metrics()), LagMonitor(on_stall=_stalled),
+        Checkpoints(environment.crash_at), output.lost, escalate,
     )  # fmt: skip
-    db = ThreadedDatabase(environment.home / "state.db", supervisor)
-    db.on_failure = lambda error: log.error("store_refused", error=str(error))
-    await db.open()
-    try:
-        owned = await take_ownership(db, clock.now())
-        db.generation = owned.generation
-        if not owned.clean:
-            log.warning("unclean_end_before", suspects=owned.suspects, parked=owned.parked)
-        gateway = build(loaded.config, db, machine)
-        notifier = SystemdNotifier(environment.notify_socket, watchdog_interval=environment.watchdog)
-        shutdown.install_signals(loop, on_hangup=Reloader(gateway, machine, loaded).reload)
-        entrances = await _start(gateway, machine, loaded, redactor)
-        _plan_the_end(gateway, entrances, shutdown, db)
-        lag.start()
-        _ready(gateway, entrances, notifier, supervisor, clock)
-        await shutdown.requested.wait()
-        notifier.stopping()
-        log.info("stopping", reason=shutdown.reason)
-        for report in await shutdown.run():
-            if not report.finished or report.error is not None:
-                log.warning("stop_step", step=report.name, seconds=round(report.seconds, 2), error=repr(report.error))
-        lag.stop()
-    finally:
-        await db.aclose()
-        stuck = await supervisor.aclose(1.0)
-        if stuck:
-            log.error("tasks_did_not_end", tasks=stuck)
-        offload.close()
-        guard.uninstall(loop)
-        shutdown.disarm()
+
+
+async def _serve(
+    loaded: Loaded, db: ThreadedDatabase, machine: Machine, output: Output, shutdown: Shutdown
+) -> None:
+    """Owns the store, builds, starts, waits, stops."""
+    environment = machine.environment
+    owned = await take_ownership(db, machine.clock.now())
+    db.generation = owned.generation
+    if not owned.clean:
+        log.warning("unclean_end_before", suspects=owned.suspects, parked=owned.parked)
+    gateway = build(loaded.config, db, machine)
+    notifier = SystemdNotifier(environment.notify_socket, watchdog_interval=environment.watchdog)
+    reloader = Reloader(gateway, machine, loaded)
+    shutdown.install_signals(asyncio.get_running_loop(), on_hangup=reloader.reload)
+    entrances = await _start(gateway, machine, loaded, output.redactor)
+    _plan_the_end(gateway, entrances, shutdown, db)
+    assert machine.lag is not None
+    machine.lag.start()
+    _ready(gateway, entrances, notifier, machine)
+    if output.announce is not None:
+        output.announce(_welcome(entrances))
+    await shutdown.requested.wait()
+    notifier.stopping()
+    log.info("stopping", reason=shutdown.reason)
+    for report in await shutdown.run():
+        if not report.finished or report.error is not None:
+            log.warning("stop_step", step=report.name, seconds=round(report.seconds, 2), error=repr(report.error))
+    machine.lag.stop()
+
+
+def _welcome(entrances: _Entrances) -> str:
+    """For the person at the terminal; the address holds the page's token, so it never goes into a log."""
+    port = entrances.web.port
+    return (
+        f"\n  Open the page:       {entrances.url}\n"
+        f"  On a server, first:  ssh -L {port}:127.0.0.1:{port} THIS-HOST\n"
+    )
 
 
 async def _start(
@@ -163,16 +190,14 @@ async def _start(
     return _Entrances(server, control, url)
 
 
-def _ready(
-    gateway: Gateway, entrances: _Entrances, notifier: SystemdNotifier, supervisor: Supervisor, clock: SystemClock
-) -> None:
+def _ready(gateway: Gateway, entrances: _Entrances, notifier: SystemdNotifier, machine: Machine) -> None:
     gateway.started = True
     targets = ", ".join(t.name for t in gateway.runner.pipeline.targets)
     platforms = ", ".join(p.name for p in gateway.platforms)
     log.info("ready", page=entrances.url.partition("#")[0], model=targets, platforms=platforms)
     notifier.ready(f"serving; model {targets}")
     if notifier.watchdog_interval is not None:
-        supervisor.spawn_forever(lambda: notifier.feed(clock), "watchdog")
+        machine.supervisor.spawn_forever(lambda: notifier.feed(machine.clock), "watchdog")
 
 
 def _plan_the_end(
