@@ -1,4 +1,4 @@
-"""``hermes`` and ``python -m hermes``: guard the output, do what was asked, leave by the one way out (R31)."""
+"""``hermes`` and ``python -m hermes``: guard the output, do what is asked, leave by the one way out (R31)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,15 @@ def main() -> NoReturn:
 
 
 def _apologise(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A fault of ours that nothing expected: one line; ``--debug`` shows the traceback."""
-    sys.stderr.write(f"hermes: internal error: {kind.__name__}: {error}\n    run it again with --debug for the traceback\n")
-    leave(1)
+    """A fault of ours that nothing expected: its kind and place, for its text might hold a secret (R40)."""
+    place = ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename.startswith(os.path.dirname(__file__)):
+            place = f" in {code.co_qualname}, line {trace.tb_lineno}"
+        trace = trace.tb_next
+    sys.stderr.write(f"hermes: internal error: {kind.__name__}{place}; --debug shows the traceback\n")
+    leave(130 if kind is KeyboardInterrupt else 1)
 
 
 def leave(code: int) -> NoReturn:

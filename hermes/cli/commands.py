@@ -15,7 +15,7 @@ from hermes.cli.invocation import Invocation
 from hermes.config.nearest import nearest
 
 app = typer.Typer(
-    name="hermes", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=False
+    name="hermes", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 
 ConfigFile = Annotated[
@@ -68,7 +68,70 @@ def check(ctx: typer.Context, config: ConfigFile = None) -> int:
     return do(config, ctx.obj)
 
 
+@app.command("status")
+def status(
+    ctx: typer.Context,
+    page_url: Annotated[bool, typer.Option("--page-url", help="Only the page's address, with its token.")] = False,
+) -> int:
+    """Show what works, what does not, and why. Exit code 1 when a part is bad or the gateway is not ready."""
+    from hermes.cli import status as do
+
+    return do.page_url(ctx.obj) if page_url else do.status(ctx.obj)
+
+
+@app.command("send")
+def send(
+    ctx: typer.Context,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="PLATFORM:CHAT or PLATFORM:CHAT:THREAD.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads standard input.")],
+) -> int:
+    """Send a message. It is in the durable outbox when this returns, also while no gateway runs."""
+    from hermes.cli.letters import send as do
+
+    return do(target, text, ctx.obj)
+
+
+@app.command("health")
+def health(ctx: typer.Context, config: ConfigFile = None) -> int:
+    """Ask /readyz of the gateway on this machine: exit code 0 when ready, else 1 and the reasons."""
+    from hermes.cli.probe import health as do
+
+    return do(config, ctx.obj)
+
+
 @app.command("version")
-def version() -> int:
+def version(ctx: typer.Context) -> int:
     """Print the version."""
-    return OK  # answered by hermes.cli.entry before anything is loaded
+    from hermes.cli.overview import print_version
+
+    return print_version(ctx.obj)
+
+
+letters = typer.Typer(rich_markup_mode=None, help="What could not be delivered (out:N) or read (in:N).")
+app.add_typer(letters, name="dead-letters")
+
+LetterId = Annotated[str, typer.Argument(metavar="ID", help="As `list` shows it: out:12 or in:7.")]
+
+
+@letters.command("list")
+def list_letters(ctx: typer.Context) -> int:
+    """List them, each with its reason."""
+    from hermes.cli.letters import list_letters as do
+
+    return do(ctx.obj)
+
+
+@letters.command("retry")
+def retry(ctx: typer.Context, letter: LetterId) -> int:
+    """Try one once more."""
+    from hermes.cli.letters import retry as do
+
+    return do(letter, ctx.obj)
+
+
+@letters.command("drop")
+def drop(ctx: typer.Context, letter: LetterId) -> int:
+    """Take one off the list."""
+    from hermes.cli.letters import drop as do
+
+    return do(letter, ctx.obj)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hermes.cli.codes import FAILED, INTERRUPTED, OK, REFUSED, RESTART
 from hermes.cli.invocation import Invocation
+from hermes.cli.overview import print_help, print_version
 from hermes.config.errors import ConfigError
 from hermes.core.errors import ForeignHome, HermesError, HomeInUse, LostOwnership, StoreUnavailable
 
@@ -53,29 +54,24 @@ def read_globals(arguments: Sequence[str]) -> Asked:
 
 def _quick(asked: Asked) -> Callable[[], int] | None:
     """Answers that need no library at all (FIRST_HOUR 3), and the probe that runs every 30 seconds."""
+    invocation = Invocation(asked.debug, asked.json)
     match asked.arguments:
         case ("version",) | ("--version",) | ("-V",):
-            return lambda: _version(as_json=asked.json)
+            return lambda: print_version(invocation)
         case () | ("--help",) | ("-h",) | ("help",):
-            return lambda: _help(everything=False)
+            return lambda: print_help(everything=False)
         case ("--help-all",):
-            return lambda: _help(everything=True)
+            return lambda: print_help(everything=True)
+        case ("health",):
+            return lambda: _health(invocation)
         case _:
             return None
 
 
-def _version(*, as_json: bool) -> int:
-    from hermes import __version__
+def _health(invocation: Invocation) -> int:
+    from hermes.cli.probe import health
 
-    sys.stdout.write(f'{{"version": "{__version__}"}}\n' if as_json else f"hermes {__version__}\n")
-    return OK
-
-
-def _help(*, everything: bool) -> int:
-    from hermes.cli.overview import ALL, EVERYDAY
-
-    sys.stdout.write(ALL if everything else EVERYDAY)
-    return OK
+    return health(None, invocation)
 
 
 def polite(act: Callable[[], int], *, debug: bool) -> int:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
+from hermes import __version__
+from hermes.cli.codes import OK
+from hermes.cli.invocation import Invocation
+
 EVERYDAY = """\
 Hermes: a chat-agent gateway that loses no message and answers none twice.
 
@@ -38,3 +44,15 @@ Options, anywhere before `--`
 hermes COMMAND --help explains one command.
 """
 )
+
+
+def print_version(invocation: Invocation) -> int:
+    """``hermes 1.2.3``, or an object for programs."""
+    sys.stdout.write(f'{{"version": "{__version__}"}}\n' if invocation.json else f"hermes {__version__}\n")
+    return OK
+
+
+def print_help(*, everything: bool) -> int:
+    """The everyday commands, or all."""
+    sys.stdout.write(ALL if everything else EVERYDAY)
+    return OK

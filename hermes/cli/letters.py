@@ -1,0 +1,95 @@
+"""``hermes send`` and ``hermes dead-letters``: by the running gateway, else on the store alone (R33)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.codes import OK
+from hermes.cli.control_client import ControlClient, NoGateway
+from hermes.cli.invocation import Invocation
+from hermes.cli.screen import console, print_json, table
+from hermes.config.environment import Environment
+from hermes.core.errors import HomeInUse
+
+if TYPE_CHECKING:
+    from hermes.gateway.actions import Actions
+
+
+def send(target: str, text: str, invocation: Invocation) -> int:
+    """Puts a message into the durable outbox and says so; ``-`` as text reads standard input."""
+    said = sys.stdin.read() if text == "-" else text
+    found, running = _ask("send", lambda actions: actions.send(target, said), target=target, text=said)
+    if invocation.json:
+        print_json({**found, "gateway": running})
+        return OK
+    when = "" if running or found["state"] == "delivered" else "; it goes out when a gateway runs here (`hermes run`)"
+    parts = "" if found["parts"] == 1 else f" in {found['parts']} parts"
+    sys.stdout.write(f"accepted: delivery {found['delivery']}{parts} to {target}{when}\n")
+    return OK
+
+
+def list_letters(invocation: Invocation) -> int:
+    """What could not be delivered (``out:N``) or read (``in:N``)."""
+    found, _ = _ask("dead-letters", lambda actions: actions.dead_letters())
+    if invocation.json:
+        print_json(found)
+    elif not found:
+        sys.stdout.write("no dead letters\n")
+    else:
+        _show(found)
+    return OK
+
+
+def retry(name: str, invocation: Invocation) -> int:
+    """Tries one once more."""
+    found, running = _ask("dead-letters-retry", lambda actions: actions.retry(name), id=name)
+    if invocation.json:
+        print_json({**found, "gateway": running})
+    else:
+        when = "now" if running else "when a gateway runs here (`hermes run`)"
+        sys.stdout.write(f"{name} is tried once more {when}\n")
+    return OK
+
+
+def drop(name: str, invocation: Invocation) -> int:
+    """Takes one off the list."""
+    found, running = _ask("dead-letters-drop", lambda actions: actions.drop(name), id=name)
+    if invocation.json:
+        print_json({**found, "gateway": running})
+    else:
+        sys.stdout.write(f"{name} is off the list; its row stays until its retention ends\n")
+    return OK
+
+
+def _ask(operation: str, alone: Callable[[Actions], Awaitable[Any]], **arguments: str) -> tuple[Any, bool]:
+    """The result, and whether a running gateway gave it."""
+    environment = Environment.read()
+    try:
+        with ControlClient(environment.home) as gateway:
+            return gateway.ask(operation, arguments), True
+    except NoGateway as nobody:
+        if not nobody.absent:
+            raise
+    from hermes.app import offline
+
+    try:
+        return offline.act(environment, None, alone), False
+    except HomeInUse:
+        raise NoGateway(
+            f"a gateway holds {environment.home} but does not listen: it is starting or stopping; "
+            "try again in a moment"
+        ) from None
+
+
+def _show(letters: list[dict[str, Any]]) -> None:
+    lines = table("id", "part", "state", "since", "where", "why")
+    for one in letters:
+        since = datetime.fromtimestamp(one["at"]).astimezone().strftime("%Y-%m-%d %H:%M")
+        where = ":".join(str(part) for part in (one["platform"], one["chat"]) if part)
+        lines.add_row(one["id"], str(one["part"]), str(one["state"]), since, where, str(one["reason"] or ""))
+    screen = console()
+    screen.print(lines)
+    screen.print("try again: hermes dead-letters retry ID; take off the list: hermes dead-letters drop ID", style="dim")
