@@ -259,12 +259,13 @@ def _text(value: Any) -> Any:
 
 
 _PLACEHOLDER = re.compile(
-    r"<.*>|\.{3,}|x{3,}|\*+|change[-_ ]?me.*|replace[-_ ]?me.*|todo|fixme|placeholder|secret|password"
-    r"|(your|my|insert|enter|put|paste|replace)[-_ ].*"
+    r"<.*>|\.{3,}|x{3,}|\*+|(change|replace|fill)[-_ ]?me.*|todo|fixme|placeholder"
+    r"|your[-_ ].*|(insert|enter|put|paste|replace)[-_ ].*[-_ ](here|this)"
     r"|.*your[-_ ]?(bot[-_ ]?|api[-_ ]?|app[-_ ]?)?(token|key|secret).*"
-    r"|.*(token|key)[-_ ]here|(sk|xoxb|xapp)-(\.{2,}|x{3,}.*|)|123456:abc-?def.*",
+    r"|.*(token|key|secret)[-_ ]here|(sk|xoxb|xapp)-(\.{2,}|x{3,}.*|)|123456:ABC-DEF.*",
     re.IGNORECASE | re.DOTALL,
 )
+"""What documentation and templates put where a secret belongs. Short passwords of local servers are none."""
 
 
 def _secret(value: Any) -> Any:

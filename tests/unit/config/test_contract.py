@@ -10,7 +10,7 @@ import pytest
 
 from hermes.config.fields import parse_duration, split_host_port
 from hermes.config.reload import diff
-from tests.unit.config.loading import load_file, load_text
+from tests.unit.config.loading import load_file, load_text, problems_of
 
 SAMPLE = (Path(__file__).parent / "sample.yaml").read_text()
 """The published sample; its names are samples, the values of its keys are the defaults."""
@@ -76,6 +76,29 @@ def test_an_address_to_listen_on_has_host_and_port(text: str, host: str, port: i
 def test_anything_else_is_no_address_to_listen_on(text: str) -> None:
     with pytest.raises(ValueError, match=r"port|host|bracket"):
         split_host_port(text)
+
+
+def key_is_refused(key: str, home: Path) -> bool:
+    text = f"providers: {{main: {{kind: openai, base_url: http://127.0.0.1:1/v1, api_key: {key!r}}}}}\n"
+    return bool(problems_of(text, home))
+
+
+PLACEHOLDERS = (
+    "YOUR_TOKEN_HERE|your-api-key|changeme|CHANGE_ME|replace-me|<token>|...|xxxx|sk-...|sk-xxx|sk-your-key-goes-here"
+    "|INSERT_KEY_HERE|API_KEY_HERE|TODO|****|123456:ABC-DEF1234ghIkl-zyx57W2v1u"
+)
+
+
+@pytest.mark.parametrize("key", PLACEHOLDERS.split("|"))
+def test_a_placeholder_is_no_secret(key: str, tmp_path: Path) -> None:
+    assert key_is_refused(key, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "key", ["", "none", "sk-fake", "my-local-key", "secret", "sk-1234", "test", "no-key", "x", "EMPTY"]
+)
+def test_a_short_key_of_a_local_server_is_accepted(key: str, tmp_path: Path) -> None:
+    assert not key_is_refused(key, tmp_path)
 
 
 def test_reading_a_configuration_brings_no_sdk() -> None:
