@@ -27,6 +27,9 @@ class Repair(StrEnum):
     DROP_LONG_CONTEXT_BETA = "drop_long_context_beta"
 
 
+SMALLEST_OUTPUT = 256
+"""Output tokens below which an answer is not worth asking for: the request is not reduced to fewer."""
+
 NEEDS_IMAGES = frozenset({Repair.SHRINK_IMAGES, Repair.DROP_IMAGES, Repair.MOVE_TOOL_IMAGES})
 """Skipped when the request holds no image."""
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from hermes.core.failures import Reason, Verdict
 from hermes.policy.backoff import backoff
-from hermes.policy.cures import DEFAULT_LIMITS, NEEDS_IMAGES, Repair, cures, small_limit
+from hermes.policy.cures import DEFAULT_LIMITS, NEEDS_IMAGES, SMALLEST_OUTPUT, Repair, cures, small_limit
 
 __all__ = [
     "Apply",
@@ -215,7 +215,7 @@ def _bigger_window_first(policy: RecoveryPolicy, state: RecoveryState, verdict: 
 
 def _repair(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now: float) -> _Step:
     for repair in cures(verdict.reason, verdict.detail):
-        if repair not in policy.available or (repair in NEEDS_IMAGES and not state.has_images):
+        if repair not in policy.available or not _can_help(repair, state, verdict):
             continue
         if repair is Repair.REBUILD_TRANSPORT:
             found = _rebuild(policy, state, verdict, now)
@@ -227,6 +227,12 @@ def _repair(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now:
             after = replace(state, repairs={**state.repairs, repair: used + 1})
             return after, Apply(repair, verdict.limit)
     return None
+
+
+def _can_help(repair: Repair, state: RecoveryState, verdict: Verdict) -> bool:
+    if repair is Repair.REDUCE_MAX_TOKENS:
+        return verdict.limit is None or verdict.limit >= SMALLEST_OUTPUT
+    return repair not in NEEDS_IMAGES or state.has_images
 
 
 def _may_retry(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict) -> bool:

@@ -45,6 +45,7 @@ _DATE_SENTENCE = re.compile(
     r"|[+-]\d{2}:?\d{2})?",
     re.I,
 )
+_EPOCH_SUFFIX = re.compile(r"\b(?:limit|reached|resets?)[^\n]{0,20}\|([12][0-9]{9})\b", re.I)
 _WAIT_FIELDS = frozenset(
     {
         "retry_after",
@@ -265,6 +266,9 @@ def _from_text(message: str, now: float | None) -> Waits | None:
         seconds = parse_duration(re.sub(r"[\s,]+(?:and\s*)?$", "", match.group("wait")))
         if seconds is not None:
             return Waits(seconds)
+    epoch = _EPOCH_SUFFIX.search(message)
+    if epoch is not None:
+        return _until(float(epoch.group(1)), now)
     dated = _DATE_SENTENCE.search(message)
     if dated is None:
         return None

@@ -130,6 +130,12 @@ def test_a_repair_carries_the_limit_that_the_error_stated() -> None:
     assert plans[0] == Apply(Repair.REDUCE_MAX_TOKENS, 8192)
 
 
+def test_an_answer_is_never_reduced_to_a_few_tokens() -> None:
+    policy = RecoveryPolicy(ONE, available=ALL)
+    assert names(run(policy, verdict(Reason.CONTEXT_OVERFLOW, "output_cap", limit=12)))[0] == "compact"
+    assert names(run(policy, verdict(Reason.BILLING, "affordable", limit=0)))[0] == "rotate_credential"
+
+
 def test_used_up_retries_go_to_the_next_target_and_start_afresh_there() -> None:
     assert names(run(RecoveryPolicy(TWO, retries=2), verdict(Reason.OVERLOADED))) == [
         "Wait",

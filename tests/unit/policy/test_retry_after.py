@@ -130,6 +130,7 @@ def test_body_fields(body: object, wait: float | None, reset: float | None) -> N
         ("Your quota will reset after 13h39m38s.", 49_178.0, None),
         ("You will regain access on 2027-01-16 at 00:00 UTC.", 57_600.0, NOW + 57_600),
         ("Your limit will reset at 2027-01-15 09:00:00", 3600.0, NOW + 3600),
+        ("usage limit reached|1800000090", 90.0, NOW + 90),
         ("try again later", None, None),
         ("try again in a while", None, None),
         ("Limit 6000, Used 5034, Requested 1443", None, None),
