@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from ipaddress import ip_address
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -186,6 +187,15 @@ def split_host_port(text: str) -> tuple[str, int]:
     if not host or any(c.isspace() or c in "/@[]" for c in host):
         raise ValueError("no host")
     return host, int(port)
+
+
+def is_loopback(bind: str) -> bool:
+    """True when ``HOST:PORT`` can be reached from this machine only. A name other than localhost counts as open."""
+    host = split_host_port(bind)[0]
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 NAME_RULE = "1 to 64 letters, digits, and . _ - between them"

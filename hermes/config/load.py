@@ -16,7 +16,7 @@ from hermes.config.document import Unreadable, parse
 from hermes.config.errors import ConfigError, Problem
 from hermes.config.expand import Expanded, KeyPath, Place, expand, is_open
 from hermes.config.explain import Explainer
-from hermes.config.fields import NAME_RULE, Section, is_name
+from hermes.config.fields import NAME_RULE, Section, is_loopback, is_name
 from hermes.config.foreign import is_foreign_config
 from hermes.config.known import apply_known
 from hermes.config.model import Config
@@ -191,6 +191,11 @@ class _Building:
         return config.model_copy(update={"model": model, "compression": compression})
 
     def _announce(self, config: Config) -> None:
+        if not is_loopback(config.gateway.bind):
+            self.said.append(
+                f"gateway.bind {config.gateway.bind} can be reached from other machines, in plain HTTP: "
+                "the page asks for its token, but put a proxy with TLS before it"
+            )
         for name, one in config.platforms.items():
             place = show_path(("platforms", name))
             section: Any = self.expanded.values.get("platforms", {})

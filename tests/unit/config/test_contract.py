@@ -71,6 +71,23 @@ def test_an_address_to_listen_on_has_host_and_port(text: str, host: str, port: i
 
 
 @pytest.mark.parametrize(
+    ("bind", "open_to_others"),
+    [
+        ("127.0.0.1:1", False),
+        ("[::1]:1", False),
+        ("localhost:1", False),
+        ("0.0.0.0:1", True),
+        ("[::]:1", True),
+    ],
+)
+def test_an_address_that_others_can_reach_is_announced(
+    bind: str, open_to_others: bool, tmp_path: Path
+) -> None:
+    notices = load_text(f'gateway: {{bind: "{bind}"}}\n', tmp_path).notices
+    assert any("from other machines" in one for one in notices) is open_to_others
+
+
+@pytest.mark.parametrize(
     "text", ["", "host", ":80", "host:", "host:0", "host:65536", "::1:80", "[host]:80", "a b:80", "h:²"]
 )
 def test_anything_else_is_no_address_to_listen_on(text: str) -> None:
