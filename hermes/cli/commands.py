@@ -135,3 +135,47 @@ def drop(ctx: typer.Context, letter: LetterId) -> int:
     from hermes.cli.letters import drop as do
 
     return do(letter, ctx.obj)
+
+
+explain = typer.Typer(rich_markup_mode=None, help="Why Hermes does what it does.")
+app.add_typer(explain, name="explain")
+
+
+@explain.command("error")
+def explain_error(
+    ctx: typer.Context,
+    jsonl: Annotated[
+        Path | None, typer.Option("--jsonl", metavar="FILE", help="One recorded error a line; - is standard input.")
+    ] = None,
+    platform: Annotated[bool, typer.Option("--platform", help="Errors of platforms, not of providers.")] = False,
+    provider: Annotated[str, typer.Option(metavar="NAME", help="Whose error: openai, telegram, ...")] = "",
+    status: Annotated[int | None, typer.Option(help="The HTTP status.")] = None,
+    exception: Annotated[str | None, typer.Option(metavar="CLASS", help="The exception's class.")] = None,
+    body: Annotated[str | None, typer.Option(metavar="TEXT", help="The body, JSON or text.")] = None,
+) -> int:
+    """Say what an error means and what follows: --jsonl FILE, or --status, --exception and --body of one."""
+    from hermes.cli import explain_error as do
+
+    if jsonl is not None:
+        return do.explain_file(jsonl, platform=platform, invocation=ctx.obj)
+    if status is None and exception is None and body is None:
+        raise typer.BadParameter("nothing to explain: give --jsonl FILE, or --status, --exception or --body")
+    return do.explain_one(
+        do.record(provider, status, exception, body), platform=platform, invocation=ctx.obj
+    )
+
+
+@explain.command("policy")
+def explain_policy(ctx: typer.Context, config: ConfigFile = None) -> int:
+    """Print every bound of every retry, and the cure of every failure. [In brackets]: not in this version."""
+    from hermes.cli.explain_policy import explain_policy as do
+
+    return do(config, ctx.obj)
+
+
+@explain.command("config")
+def explain_config(ctx: typer.Context, config: ConfigFile = None) -> int:
+    """Print the configuration in force and where each value came from. Secrets are not shown."""
+    from hermes.cli.explain_config import explain_config as do
+
+    return do(config, ctx.obj)

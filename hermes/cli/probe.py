@@ -42,7 +42,7 @@ def ask(host: str, port: int) -> tuple[bool, list[str]]:
     """Whether the gateway there is ready, and if not, why. Raises NoAnswer."""
     status, body = _get(host, port, "/readyz")
     reasons = [str(one) for one in body.get("reasons", [])]
-    return status == 200, reasons or [f"status {status}"]
+    return status == 200, reasons
 
 
 def address(environment: Environment, config: Path | None) -> tuple[str, int]:

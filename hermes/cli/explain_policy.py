@@ -1,0 +1,162 @@
+"""``hermes explain policy``: every bound of every retry, as the running gateway would have it (promise 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hermes.app import settings
+from hermes.app.process import load
+from hermes.cli.codes import OK
+from hermes.cli.invocation import Invocation
+from hermes.cli.screen import console, print_json, table
+from hermes.config.environment import Environment
+from hermes.config.model import Config
+from hermes.core.failures import Reason
+from hermes.policy.backoff import backoff
+from hermes.policy.cures import CURES, SMALL_LIMITS, Repair
+from hermes.policy.reconnect import SAME_LINK_DELAYS
+from hermes.policy.recovery import RecoveryPolicy, RecoveryTarget, bound
+
+Row = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and its rows: what is bounded, and by what."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+def explain_policy(config_path: Path | None, invocation: Invocation) -> int:
+    """Prints targets, bounds, waits and cures. Raises ConfigError."""
+    config = load(Environment.read(), config_path).config
+    policy = recovery(config)
+    if invocation.json:
+        print_json(as_dict(policy, config))
+        return OK
+    screen = console()
+    for section in (_targets(policy), _calls(policy, config), _cures(policy), _delivery(config), _links(config)):
+        lines = table("", "", title=section.title)
+        lines.show_header = False
+        for row in section.rows:
+            lines.add_row(*row)
+        screen.print(lines)
+        screen.print()
+    return OK
+
+
+def recovery(config: Config) -> RecoveryPolicy:
+    """The planner's bounds for the configured targets; no provider is made for it."""
+    named = []
+    for choice in (config.model, *config.fallback_providers):
+        spec = config.providers[choice.provider].models.get(choice.model)
+        window, output = (spec.context_window, spec.max_output) if spec is not None else (None, None)
+        named.append(RecoveryTarget(f"{choice.provider}/{choice.model}", window, output))
+    return replace(settings.recovery_policy(config, []), targets=tuple(named))
+
+
+def as_dict(policy: RecoveryPolicy, config: Config) -> dict[str, object]:
+    """For programs; seconds."""
+    return {
+        "targets": [
+            {"name": t.name, "context_window": t.context_window, "max_output": t.max_output} for t in policy.targets
+        ],
+        "retries_per_target": policy.retries,
+        "waits": [list(_range(policy, n)) for n in range(1, policy.retries + 1)],
+        "retry_after_cap": policy.retry_after_cap,
+        "most_calls": bound(policy),
+        "turn_deadline": config.agent.turn_deadline,
+        "repairs": {r.value: policy.limit(r) for r in sorted(policy.available)},
+        "cures": {_case(*case): [r.value for r in row] for case, row in CURES.items()},
+        "fewer_retries": {_case(*case): limit for case, limit in SMALL_LIMITS.items()},
+        "delivery": config.gateway.delivery.model_dump(mode="json"),
+        "reconnect": config.gateway.reconnect.model_dump(mode="json"),
+    }
+
+
+def _targets(policy: RecoveryPolicy) -> Section:
+    rows = []
+    for place, target in enumerate(policy.targets):
+        window = f"window {target.context_window:,} tokens" if target.context_window else "window unknown"
+        role = "primary" if place == 0 else f"fallback {place}"
+        rows.append((role, f"{target.name}, {window}"))
+    return Section("Who is asked", tuple(rows))
+
+
+def _calls(policy: RecoveryPolicy, config: Config) -> Section:
+    waits = ", ".join("{:g}–{:g} s".format(*_range(policy, n)) for n in range(1, policy.retries + 1))
+    repairs = ", ".join(f"{_words(r)} (at most {policy.limit(r)})" for r in sorted(policy.available))
+    return Section(
+        "A model call that fails",
+        (
+            ("retries", f"{policy.retries} after the first attempt, for each target"),
+            ("waits between", waits or "none"),
+            ("a stated wait", f"is obeyed up to {policy.retry_after_cap:g} s; longer: the next target, or the end"),
+            ("repairs", repairs),
+            ("most calls in all", f"{bound(policy)}, whatever happens"),
+            ("time of a turn", f"{config.agent.turn_deadline:g} s of active time, {config.agent.max_turns} steps"),
+        ),
+    )
+
+
+def _cures(policy: RecoveryPolicy) -> Section:
+    rows = []
+    for reason in Reason:
+        for case in dict.fromkeys([(reason, None), *(c for c in (*CURES, *SMALL_LIMITS) if c[0] is reason)]):
+            text = _cure(policy, case)
+            if text:
+                rows.append((_case(*case), text))
+    return Section("What cures which failure, in this order; then another target", tuple(rows))
+
+
+def _cure(policy: RecoveryPolicy, case: tuple[Reason, str | None]) -> str:
+    steps = [_words(r) if r in policy.available else f"[{_words(r)}]" for r in CURES.get(case, ())]
+    if case in SMALL_LIMITS:
+        count = SMALL_LIMITS[case]
+        steps.append("one plain retry" if count == 1 else f"{count} plain retries")
+    return ", ".join(steps) or ("" if case[1] else "retries, where it may pass by itself")
+
+
+def _delivery(config: Config) -> Section:
+    sent = config.gateway.delivery
+    return Section(
+        "A message that cannot be sent",
+        (
+            ("retries of a sweep", f"{sent.max_retries}, first wait {sent.base_delay:g} s, doubling"),
+            ("unknown outcome", "repeated once with a mark" if sent.uncertain == "mark" else "held for the owner"),
+            ("network down", "waits for the link; the message waits on disk"),
+            ("given up", f"after {config.gateway.max_age / 3600:g} h, or when the platform refuses for good"),
+        ),
+    )
+
+
+def _links(config: Config) -> Section:
+    link = config.gateway.reconnect
+    quick = ", ".join(f"{seconds:g}" for seconds in SAME_LINK_DELAYS)
+    return Section(
+        "A platform that cannot be reached",
+        (
+            ("quick tries", f"after {quick} s on the same link"),
+            ("then", f"{link.max_attempts} tries, {link.base:g} s doubling to {link.cap:g} s"),
+            ("then", f"parked: one probe each {link.park_probe:g} s, for ever; one notice"),
+            ("refused token", f"parked at once: one probe each {link.park_probe:g} s"),
+        ),
+    )
+
+
+def _range(policy: RecoveryPolicy, retry: int) -> tuple[float, float]:
+    """The shortest and the longest wait before a retry."""
+    low, high = (
+        backoff(retry, u, base=policy.base, cap=policy.cap, ratio=policy.ratio) for u in (0.0, 1.0)
+    )
+    return low, high
+
+
+def _case(reason: Reason, detail: str | None) -> str:
+    return f"{reason.value}/{detail}" if detail else reason.value
+
+
+def _words(repair: Repair) -> str:
+    return repair.value.replace("_", " ")
