@@ -86,7 +86,7 @@ def _blame(conn: sqlite3.Connection) -> tuple[int, int]:
     suspects = [
         r[0]
         for r in conn.execute(
-            "SELECT t.id FROM turns t WHERE t.state='running' AND EXISTS (SELECT 1 FROM journal j "
+            "SELECT t.id FROM turns t WHERE t.state='running' AND t.state<>'done' AND EXISTS (SELECT 1 FROM journal j "
             "WHERE j.turn_id=t.id AND j.kind='tool' AND j.open=1) AND coalesce((SELECT j.kind FROM journal j "
             "WHERE j.turn_id=t.id ORDER BY j.id DESC LIMIT 1), '')<>'released'"
         )

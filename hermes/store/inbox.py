@@ -18,7 +18,7 @@ from hermes.core.records import (
     StrangerCount,
 )
 from hermes.store.database import Database
-from hermes.store.rows import INBOX_COLUMNS, inbox_row, insert_delivery
+from hermes.store.rows import INBOX_COLUMNS, INBOX_OPEN, inbox_row, insert_delivery
 
 
 class SqliteInbox:
@@ -52,7 +52,7 @@ class SqliteInbox:
             lambda conn: [
                 inbox_row(r)
                 for r in conn.execute(
-                    f"SELECT {INBOX_COLUMNS} FROM inbox WHERE state='{InboxState.NEW}' ORDER BY id"
+                    f"SELECT {INBOX_COLUMNS} FROM inbox WHERE state='{InboxState.NEW}' AND {INBOX_OPEN} ORDER BY +id"
                 )
             ]
         )
@@ -133,7 +133,7 @@ class SqliteInbox:
             return bool(
                 conn.execute(
                     "UPDATE inbox SET state='done', outcome=?, outcome_ref=?, done_at=? WHERE platform=? AND "
-                    "account=? AND message_ref=? AND id<>? AND state='new' AND session_id="
+                    "account=? AND message_ref=? AND id<>? AND state='new' AND state<>'done' AND session_id="
                     "(SELECT session_id FROM inbox WHERE id=?)",
                     (Outcome.REPLACED_BY_EDIT, str(by), now, platform, account, message_ref, by, by),
                 ).rowcount

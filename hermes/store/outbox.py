@@ -11,7 +11,14 @@ from hermes.core.events import Address
 from hermes.core.ids import DeliveryId, TurnId
 from hermes.core.records import Draft, NewDelivery, OutboxRow, Priority
 from hermes.store.database import Database
-from hermes.store.rows import DEFAULT_EXPIRY_SECONDS, OUTBOX_COLUMNS, insert_delivery, outbox_row
+from hermes.store.rows import (
+    DEFAULT_EXPIRY_SECONDS,
+    OUTBOX_COLUMNS,
+    OUTBOX_DEAD,
+    OUTBOX_OPEN,
+    insert_delivery,
+    outbox_row,
+)
 
 
 class SqliteOutbox:
@@ -32,17 +39,19 @@ class SqliteOutbox:
 
         def recover(conn: sqlite3.Connection) -> int:
             safe = conn.execute(
-                "UPDATE outbox SET state='pending' WHERE state='sending' AND operation<>?",
+                f"UPDATE outbox SET state='pending' WHERE state='sending' AND {OUTBOX_OPEN} AND operation<>?",
                 (Operation.CREATE.value,),
             ).rowcount
             if uncertain == "hold":
                 doubtful = conn.execute(
-                    "UPDATE outbox SET state='held', reason='killed while sending', done_at=? WHERE state='sending'",
+                    "UPDATE outbox SET state='held', reason='killed while sending', done_at=? "
+                    f"WHERE state='sending' AND {OUTBOX_OPEN}",
                     (now,),
                 ).rowcount
             else:
                 doubtful = conn.execute(
-                    "UPDATE outbox SET state='pending', mark=1, not_before=max(not_before, ?) WHERE state='sending'",
+                    "UPDATE outbox SET state='pending', mark=1, not_before=max(not_before, ?) "
+                    f"WHERE state='sending' AND {OUTBOX_OPEN}",
                     (now + MARK_DELAY_SECONDS,),
                 ).rowcount
             return safe + doubtful
@@ -53,7 +62,9 @@ class SqliteOutbox:
         return await self._db.read(
             lambda conn: [
                 outbox_row(r)
-                for r in conn.execute(f"SELECT {OUTBOX_COLUMNS} FROM outbox WHERE state='pending' ORDER BY seq")
+                for r in conn.execute(
+                    f"SELECT {OUTBOX_COLUMNS} FROM outbox WHERE state='pending' AND {OUTBOX_OPEN} ORDER BY seq"
+                )
             ]
         )
 
@@ -157,7 +168,7 @@ class SqliteOutbox:
             lambda conn: [
                 outbox_row(r)
                 for r in conn.execute(
-                    f"SELECT {OUTBOX_COLUMNS} FROM outbox WHERE state IN ('failed', 'held') ORDER BY seq"
+                    f"SELECT {OUTBOX_COLUMNS} FROM outbox WHERE {OUTBOX_DEAD} ORDER BY seq"
                 )
             ]
         )

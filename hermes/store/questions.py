@@ -11,7 +11,7 @@ from hermes.core.errors import LostFence
 from hermes.core.ids import InboxId, IntentId, QuestionId, SessionId, TurnId
 from hermes.core.records import NewDelivery, OutboxRow, Outcome, Question, ToolOutcome
 from hermes.core.transcript import ToolResultItem, ToolStatus
-from hermes.store.rows import insert_delivery
+from hermes.store.rows import TURNS_OPEN, insert_delivery
 from hermes.store.turns import SqliteTurns, finish_tool
 
 _COLUMNS = "id, session_id, turn_id, intent_id, call_id, kind, prompt, options, expires_at, user_id"
@@ -109,7 +109,7 @@ class SqliteTurnsAndQuestions(SqliteTurns):
             )
             return conn.execute(
                 "UPDATE turns SET state='running', cause='stop', suspended_until=NULL "
-                "WHERE session_id=? AND state='suspended'",
+                f"WHERE session_id=? AND state='suspended' AND {TURNS_OPEN}",
                 (session,),
             ).rowcount
 

@@ -20,6 +20,12 @@ OUTBOX_COLUMNS = (
     "seq, delivery_id, part, platform, account, chat_id, thread_id, reply_to, operation, priority, payload, nonce, "
     "state, mark, attempts, not_before, expires_at, turn_id, receipt, created_at, reason"
 )
+INBOX_OPEN = "state <> 'done'"
+TURNS_OPEN = "state <> 'done'"
+OUTBOX_OPEN = "state IN ('drafting', 'pending', 'sending', 'uncertain')"
+OUTBOX_DEAD = "state IN ('failed', 'held')"
+"""The conditions of the partial indexes, word for word: SQLite uses such an index only for a query that
+repeats its condition (https://www.sqlite.org/partialindex.html, §3.1), even where another implies it."""
 DEFAULT_EXPIRY_SECONDS = 86_400.0
 """A reply older than this is a dead letter; ``gateway.max_age`` replaces it where the caller knows it."""
 

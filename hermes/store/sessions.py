@@ -9,7 +9,16 @@ from hermes.core.principals import ChatKind, ChatRef, PrincipalId
 from hermes.core.records import InboxRow, OutboxRow, SessionInfo, StoredMessage, StoreFigures, StrangerCount
 from hermes.core.transcript import load_item
 from hermes.store.database import Database
-from hermes.store.rows import INBOX_COLUMNS, OUTBOX_COLUMNS, inbox_row, outbox_row
+from hermes.store.rows import (
+    INBOX_COLUMNS,
+    INBOX_OPEN,
+    OUTBOX_COLUMNS,
+    OUTBOX_DEAD,
+    OUTBOX_OPEN,
+    TURNS_OPEN,
+    inbox_row,
+    outbox_row,
+)
 
 _MESSAGE = "m.seq, m.session_id, m.item, m.created_at, m.turn_id"
 _INDEX_BATCH = 500
@@ -42,16 +51,18 @@ class SqliteSessions:
         def find(conn: sqlite3.Connection) -> list[StoredMessage]:
             long = [w for w in words if len(w) >= _TRIGRAM]
             short = [w for w in words if len(w) < _TRIGRAM]
+            source, order = "messages m", "m.seq"
             clauses = ["m.principal_id=?", "m.text<>''"]
             values: list[object] = [principal]
-            if long:
-                clauses.append("m.seq IN (SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?)")
+            if long:  # in the index's own order: a common word is read only until enough is found
+                source, order = "messages_fts f CROSS JOIN messages m ON m.seq=f.rowid", "f.rowid"
+                clauses.append("messages_fts MATCH ?")
                 values.append(" ".join('"' + w.replace('"', '""') + '"' for w in long))
             for word in short:
                 clauses.append("instr(lower(m.text), lower(?))>0")
                 values.append(word)
             found = conn.execute(
-                f"SELECT {_MESSAGE} FROM messages m WHERE {' AND '.join(clauses)} ORDER BY m.seq DESC LIMIT ?",
+                f"SELECT {_MESSAGE} FROM {source} WHERE {' AND '.join(clauses)} ORDER BY {order} DESC LIMIT ?",
                 (*values, limit),
             )
             return [_message(r) for r in found]
@@ -74,9 +85,9 @@ class SqliteSessions:
         def find(conn: sqlite3.Connection) -> list[SessionInfo]:
             where, values = ("WHERE s.principal_id=?", [principal]) if principal else ("", [])
             found = conn.execute(
-                "SELECT s.id, s.principal_id, s.title, s.created_at, s.last_active_at, "
-                "(SELECT count(*) FROM messages m WHERE m.session_id=s.id) FROM sessions s "
-                f"{where} ORDER BY s.last_active_at DESC LIMIT ?",
+                "SELECT s.*, (SELECT count(*) FROM messages m WHERE m.session_id=s.id) FROM "
+                "(SELECT s.id, s.principal_id, s.title, s.created_at, s.last_active_at FROM sessions s "
+                f"{where} ORDER BY s.last_active_at DESC LIMIT ?) s",
                 (*values, limit),
             )
             return [SessionInfo(SessionId(r[0]), PrincipalId(r[1]), *r[2:]) for r in found]
@@ -199,16 +210,16 @@ def _figures(conn: sqlite3.Connection) -> StoreFigures:
         return int(found[0]), found[1]
 
     new, oldest_in = one(
-        "SELECT count(*), min(received_at) FROM inbox i WHERE state='new' AND not_before<1e12 AND NOT EXISTS "
-        "(SELECT 1 FROM turns t WHERE t.session_id=i.session_id AND t.state='suspended')"
+        f"SELECT count(*), min(received_at) FROM inbox i WHERE state='new' AND {INBOX_OPEN} AND not_before<1e12 AND "
+        "NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id=i.session_id AND t.state='suspended' AND t.state<>'done')"
     )
     claimed, _ = one("SELECT count(*), NULL FROM inbox WHERE state='claimed'")
     pending, oldest_out = one(
-        "SELECT count(*), min(created_at) FROM outbox WHERE state IN ('pending', 'sending')"
+        f"SELECT count(*), min(created_at) FROM outbox WHERE state IN ('pending', 'sending') AND {OUTBOX_OPEN}"
     )
-    held, _ = one("SELECT count(*), NULL FROM outbox WHERE state='held'")
-    failed, _ = one("SELECT count(*), NULL FROM outbox WHERE state='failed'")
-    suspended, _ = one("SELECT count(*), NULL FROM turns WHERE state='suspended'")
+    held, _ = one(f"SELECT count(*), NULL FROM outbox WHERE state='held' AND {OUTBOX_DEAD}")
+    failed, _ = one(f"SELECT count(*), NULL FROM outbox WHERE state='failed' AND {OUTBOX_DEAD}")
+    suspended, _ = one(f"SELECT count(*), NULL FROM turns WHERE state='suspended' AND {TURNS_OPEN}")
     sessions, _ = one("SELECT count(*), NULL FROM sessions")
     dead, _ = one("SELECT count(*), NULL FROM inbox WHERE outcome='dead_letter'")
     return StoreFigures(new, claimed, oldest_in, pending, oldest_out, held, failed, suspended, sessions, dead)

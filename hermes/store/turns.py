@@ -26,7 +26,7 @@ from hermes.core.transcript import Item, ToolResultItem, UserItem, dump_item, se
 from hermes.store import delivery_of_turn
 from hermes.store.claims import begin_turn, live_history, resume_turn
 from hermes.store.database import Database
-from hermes.store.rows import INBOX_COLUMNS, inbox_row
+from hermes.store.rows import INBOX_COLUMNS, INBOX_OPEN, OUTBOX_OPEN, TURNS_OPEN, inbox_row
 
 
 class SqliteTurns:
@@ -59,7 +59,7 @@ class SqliteTurns:
         self, conn: sqlite3.Connection, session: SessionId, now: float, allowed: Callable[[InboxRow], bool]
     ) -> list[InboxRow]:
         found = conn.execute(
-            f"SELECT {INBOX_COLUMNS}, not_before FROM inbox WHERE session_id=? AND state='new' AND "
+            f"SELECT {INBOX_COLUMNS}, not_before FROM inbox WHERE session_id=? AND state='new' AND {INBOX_OPEN} AND "
             "(not_before<=? OR not_before>=?) ORDER BY id LIMIT ?",
             (session, now, NOTE_ONLY, self._input_limit),
         ).fetchall()
@@ -179,16 +179,16 @@ class SqliteTurns:
         def stop(conn: sqlite3.Connection) -> Stopped:
             queued = conn.execute(
                 "UPDATE inbox SET state='done', outcome=?, outcome_ref=?, done_at=? "
-                "WHERE session_id=? AND state='new' AND id<?",
+                f"WHERE session_id=? AND state='new' AND {INBOX_OPEN} AND id<?",
                 (Outcome.STOPPED.value, str(line), now, session, line),
             ).rowcount
             running = conn.execute(
-                "UPDATE turns SET cause=? WHERE session_id=? AND state='running'",
+                f"UPDATE turns SET cause=? WHERE session_id=? AND state='running' AND {TURNS_OPEN}",
                 (TurnCause.STOP.value, session),
             ).rowcount
             withdrawn = conn.execute(
                 "UPDATE outbox SET state='withdrawn', reason='stopped', done_at=? WHERE session_id=? "
-                "AND state='pending' AND turn_id IS NOT NULL AND priority='final'",
+                f"AND state='pending' AND {OUTBOX_OPEN} AND turn_id IS NOT NULL AND priority='final'",
                 (now, session),
             ).rowcount
             return Stopped(queued, bool(running), withdrawn)
@@ -217,8 +217,8 @@ class SqliteTurns:
                 SessionId(r[0])
                 for r in conn.execute(
                     "SELECT session_id, min(at) FROM (SELECT session_id, created_at AS at FROM turns "
-                    "WHERE state='running' UNION ALL SELECT session_id, received_at FROM inbox "
-                    "WHERE state='new' AND session_id IS NOT NULL) GROUP BY session_id ORDER BY 2"
+                    f"WHERE state='running' AND {TURNS_OPEN} UNION ALL SELECT session_id, received_at FROM inbox "
+                    f"WHERE state='new' AND {INBOX_OPEN} AND session_id IS NOT NULL) GROUP BY session_id ORDER BY 2"
                 )
             ]
         )
