@@ -64,20 +64,19 @@ class Container:
 
     def logs(self) -> str:
         done = self.engine.docker("logs", self.name)
-        return (done.stdout + done.stderr)[-3000:]
+        return (done.stdout + done.stderr)[-1500:]
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return self.engine.docker("exec", self.name, *command)
 
     def wait_healthy(self) -> None:
         def healthy() -> bool:
-            health = self.state.get("Health")
+            found = self.engine.inspect("container", self.name)
+            health = found["State"].get("Health")
+            assert found["RestartCount"] < 4, f"it ends again and again: {self.logs()}"
             return isinstance(health, dict) and health["Status"] == "healthy"
 
-        try:
-            until(healthy, within=60, why="the container is healthy", every=0.2)
-        except AssertionError as error:
-            raise AssertionError(f"{error}: {self.logs()}") from error
+        until(healthy, within=60, why=f"the container {self.name} is healthy", every=0.2)
 
     def answer(self, question: str) -> str:
         done = self.run("hermes", "chat", question)
