@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, tzinfo
+from functools import partial
 
 from hermes.agent.journal import persist
 from hermes.agent.pipeline import Answered, Ask, GaveUp, Pipeline, Target
@@ -80,6 +81,9 @@ class TurnLoop:
         self.turn_deadline = turn_deadline
         self.zone = zone
 
+    def first_step(self, claim: Claim, inputs: Sequence[TurnInput]) -> StepIntent | None:
+        return self._intent(claim, 1, compose(inputs, self.zone), sum(map(len, claim.history)) // 4)
+
     async def run(
         self, claim: Claim, inputs: Sequence[TurnInput], observer: TurnObserver
     ) -> list[OutboxRow]:
@@ -100,7 +104,11 @@ class TurnLoop:
                     continue
             if step > self.max_steps:
                 return await self._out_of_steps(claim, new, step, observer, started)
-            await self._begin_step(claim, step, new, items)
+            items += [entry.item for entry in new]
+            if not (claim.begun and step == 1):
+                intent = self._intent(claim, step, new, _tokens_if_priced(self.pipeline.targets[0], items))
+                await persist(self._clock, partial(self._begin_step, intent))
+            self._checkpoints.reach("after_step_intent")
             answer = await self.pipeline.call(
                 Ask(self._system(), tuple(items), self._toolbox.specs), observer, deadline
             )
@@ -134,17 +142,16 @@ class TurnLoop:
     async def _open_items(self, claim: Claim) -> tuple[Item, ...]:
         return tuple(load_item(text) for text in await self._turns.transcript(claim.session_id))
 
-    async def _begin_step(
-        self, claim: Claim, step: int, new: tuple[InputItem, ...], items: list[Item]
-    ) -> None:
-        items += [entry.item for entry in new]
+    def _intent(self, claim: Claim, step: int, new: tuple[InputItem, ...], tokens: int) -> StepIntent:
+        """The call about to be made, with its money reserved (R16)."""
         target = self.pipeline.targets[0]
-        reserved = _cost(target, estimate_tokens(items), target.max_output or 0)
-        intent = StepIntent(
+        reserved = _cost(target, tokens, target.max_output or 0)
+        return StepIntent(
             claim.turn_id, claim.epoch, step, new, target.provider.name, target.model, reserved
         )
-        await persist(self._clock, lambda: self._turns.begin_step(intent, self._clock.now()))
-        self._checkpoints.reach("after_step_intent")
+
+    async def _begin_step(self, intent: StepIntent) -> None:
+        await self._turns.begin_step(intent, self._clock.now())
 
     async def _record_step(self, claim: Claim, step: int, reply: ModelReply, target: Target) -> AssistantItem:
         item = _assistant_item(reply, target)
@@ -209,6 +216,10 @@ def _assistant_item(reply: ModelReply, target: Target) -> AssistantItem:
     return AssistantItem(
         reply.text, reply.tool_calls, reply.finish, target.provider.name, target.model, reply.opaque
     )
+
+
+def _tokens_if_priced(target: Target, items: Sequence[Item]) -> int:
+    return estimate_tokens(items) if target.price_input else 0
 
 
 def _cost(target: Target, tokens_in: int, tokens_out: int) -> float:

@@ -97,7 +97,6 @@ async def serve(loaded: Loaded, environment: Environment, output: Output, served
             log.error("tasks_did_not_end", tasks=stuck)
         machine.offload.close()
         guard.uninstall(loop)
-        shutdown.disarm()
 
 
 def _machine(environment: Environment, output: Output, shutdown: Shutdown, served: Served) -> Machine:

@@ -20,6 +20,7 @@ from hermes.core.records import (
     OutboxRow,
     Outcome,
     OutgoingPart,
+    StepIntent,
     ToolEffect,
     TurnCause,
 )
@@ -165,6 +166,9 @@ class TurnEnd:
 
 class TurnRunner(Protocol):
     """Runs one claimed turn to its end; T2 is its last act."""
+
+    def first_step(self, claim: Claim, inputs: Sequence[TurnInput]) -> StepIntent | None:
+        """What a new turn's first step is, for the claim's own transaction. Pure and quick."""
 
     async def run(
         self, claim: Claim, inputs: Sequence[TurnInput], observer: TurnObserver

@@ -89,9 +89,16 @@ class Turns(Protocol):
     """Turns, their transcript and journal. Every write is conditional on the fence (R10)."""
 
     async def claim(
-        self, session: SessionId, now: float, allowed: Callable[[InboxRow], bool]
+        self,
+        session: SessionId,
+        now: float,
+        allowed: Callable[[InboxRow], bool],
+        first_step: Callable[[Claim], StepIntent | None] | None = None,
     ) -> Claim | None:
         """The session's unfinished turn, else a new one over its ``new`` rows, else None.
+
+        ``first_step`` says what a new turn's first step is, so that it is written in the same transaction
+        (``Claim.begun``); it runs on the writer's thread, must be pure and quick, and may say None.
 
         Rows that ``allowed`` refuses end as ``ignored(access)`` (R6). Raises epoch of a resumed turn.
         """

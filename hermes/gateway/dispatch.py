@@ -18,7 +18,8 @@ from hermes.core.clock import Clock
 from hermes.core.errors import Poison
 from hermes.core.events import ButtonEvent, Event, MessageEvent, NothingToDo
 from hermes.core.ids import InboxId, SessionId
-from hermes.core.records import Accepted, InboxRow, Outcome
+from hermes.core.ports import TurnInput
+from hermes.core.records import Accepted, Claim, InboxRow, Outcome, StepIntent
 from hermes.core.stores import NOTE_ONLY, Inbox, Turns
 from hermes.gateway.commands import Commands
 from hermes.gateway.courier import Courier
@@ -220,12 +221,20 @@ class Dispatch:
 
     async def _serve(self, session: SessionId, run: LaneRun) -> None:
         while not self._stopped:
-            claim = await self.turns.claim(session, self.clock.now(), self.access.may_run)
+            claim = await self.turns.claim(
+                session, self.clock.now(), self.access.may_run, self._first_step
+            )
             if claim is None:
                 return
             events = {row.id: self._events.pop(row.id, None) for row in claim.rows}
             if not await self.lane.run_turn(claim, events):
                 return
+
+    def _first_step(self, claim: Claim) -> StepIntent | None:
+        """On the writer's thread: only what is in memory already is looked at."""
+        known = [(row, self._events.get(row.id)) for row in claim.rows]
+        inputs = [TurnInput(row, event) for row, event in known if event is not None]
+        return self.lane.first_step(claim, inputs) if len(inputs) == len(known) else None
 
     def _lane_fault(self, session: SessionId, error: BaseException) -> None:
         log.error("lane_fault", session=session, error=repr(error))

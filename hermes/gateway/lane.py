@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hermes.core.clock import Clock
@@ -11,7 +11,7 @@ from hermes.core.errors import LostFence, LostOwnership, Poison, StoreUnavailabl
 from hermes.core.events import Event
 from hermes.core.ids import InboxId, SessionId
 from hermes.core.ports import TurnEnd, TurnInput, TurnRunner
-from hermes.core.records import Claim, InboxRow, OutboxRow, Outcome, TurnCause
+from hermes.core.records import Claim, InboxRow, OutboxRow, Outcome, StepIntent, TurnCause
 from hermes.gateway.courier import Courier
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.view import Views
@@ -100,6 +100,10 @@ class TurnLane:
         for running in tuple(self._running.values()):
             running.cancel(cause)
         return len(self._running)
+
+    def first_step(self, claim: Claim, inputs: Sequence[TurnInput]) -> StepIntent | None:
+        """What a new turn's first step is, for its claim's transaction."""
+        return self._runner.first_step(claim, inputs)
 
     async def run_turn(self, claim: Claim, events: Mapping[InboxId, Event | None]) -> bool:
         """Runs one turn to its end. False when the lane must not claim again now (released, lost)."""

@@ -75,7 +75,7 @@ def resume_turn(
         TurnId(int(str(turn))), session, PrincipalId(str(principal)), int(str(epoch)) + 1, True, address,
         tuple(map(inbox_row, rows)), live_history(conn, session), int(str(step)) + 1, float(str(active)),
         Draft(draft[0], DeliveryId(draft[1]), draft[2]) if draft else None, bool(parked),
-        started, TurnCause(str(cause)) if cause is not None else None, int(str(crashes)) >= 2,
+        started, False, TurnCause(str(cause)) if cause is not None else None, int(str(crashes)) >= 2,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from hermes.core.errors import LostFence
@@ -38,7 +39,11 @@ class SqliteTurns:
         self._input_chars = input_chars
 
     async def claim(
-        self, session: SessionId, now: float, allowed: Callable[[InboxRow], bool]
+        self,
+        session: SessionId,
+        now: float,
+        allowed: Callable[[InboxRow], bool],
+        first_step: Callable[[Claim], StepIntent | None] | None = None,
     ) -> Claim | None:
         generation = self._db.generation
 
@@ -51,7 +56,14 @@ class SqliteTurns:
             if open_turn is not None:
                 return resume_turn(conn, session, open_turn, generation)
             rows = self._pick(conn, session, now, allowed)
-            return begin_turn(conn, session, rows, generation, now) if rows else None
+            if not rows:
+                return None
+            begun = begin_turn(conn, session, rows, generation, now)
+            intent = first_step(begun) if first_step is not None else None
+            if intent is None:
+                return begun
+            _begin_step(conn, intent, now)
+            return replace(begun, begun=True)
 
         return await self._db.write(claim)
 
@@ -84,28 +96,7 @@ class SqliteTurns:
         return await self._db.read(lambda conn: live_history(conn, session))
 
     async def begin_step(self, intent: StepIntent, now: float) -> None:
-        def begin(conn: sqlite3.Connection) -> None:
-            session, principal, generation = _fence(conn, intent.turn_id, intent.epoch)
-            conn.execute("UPDATE turns SET step=? WHERE id=?", (intent.step, intent.turn_id))
-            for entry in intent.inputs:
-                _append(conn, intent.turn_id, session, principal, generation, intent.step, entry.item, now)
-                conn.executemany(
-                    "INSERT OR IGNORE INTO turn_inputs VALUES (?,?,?)",
-                    [(intent.turn_id, row, intent.step) for row in entry.inbox_ids],
-                )
-            conn.execute(
-                "INSERT INTO journal(turn_id, epoch, step, kind, name, open, at) VALUES (?,?,?,'model',?,1,?)",
-                (intent.turn_id, intent.epoch, intent.step, f"{intent.provider}/{intent.model}", now),
-            )
-            # a reservation a crash left open was charged in full when the turn was resumed (R16)
-            conn.execute(
-                "INSERT INTO ledger(turn_id, session_id, principal_id, day, provider, model, purpose, state, "
-                "reserved_usd, at) VALUES (?,?,?,?,?,?,'turn','open',?,?)",
-                (intent.turn_id, session, principal, _day(now), intent.provider, intent.model,
-                 intent.reserved_usd, now),
-            )  # fmt: skip
-
-        await self._db.write(begin)
+        await self._db.write(lambda conn: _begin_step(conn, intent, now))
 
     async def finish_step(self, result: StepResult, now: float) -> None:
         def finish(conn: sqlite3.Connection) -> None:
@@ -240,6 +231,28 @@ def finish_tool(conn: sqlite3.Connection, outcome: ToolOutcome, now: float) -> b
     ).fetchone()
     _append(conn, outcome.turn_id, session, principal, generation, step, outcome.item, now)
     return True
+
+
+def _begin_step(conn: sqlite3.Connection, intent: StepIntent, now: float) -> None:
+    session, principal, generation = _fence(conn, intent.turn_id, intent.epoch)
+    conn.execute("UPDATE turns SET step=? WHERE id=?", (intent.step, intent.turn_id))
+    for entry in intent.inputs:
+        _append(conn, intent.turn_id, session, principal, generation, intent.step, entry.item, now)
+        conn.executemany(
+            "INSERT OR IGNORE INTO turn_inputs VALUES (?,?,?)",
+            [(intent.turn_id, row, intent.step) for row in entry.inbox_ids],
+        )
+    conn.execute(
+        "INSERT INTO journal(turn_id, epoch, step, kind, name, open, at) VALUES (?,?,?,'model',?,1,?)",
+        (intent.turn_id, intent.epoch, intent.step, f"{intent.provider}/{intent.model}", now),
+    )
+    # a reservation a crash left open was charged in full when the turn was resumed (R16)
+    conn.execute(
+        "INSERT INTO ledger(turn_id, session_id, principal_id, day, provider, model, purpose, state, "
+        "reserved_usd, at) VALUES (?,?,?,?,?,?,'turn','open',?,?)",
+        (intent.turn_id, session, principal, _day(now), intent.provider, intent.model,
+         intent.reserved_usd, now),
+    )  # fmt: skip
 
 
 def _fence(conn: sqlite3.Connection, turn: TurnId, epoch: int) -> tuple[str, str, int]:
