@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,12 +13,10 @@ from hermes.agent.toolbox import Toolbox
 from hermes.agent.turn import TurnLoop
 from hermes.app import settings
 from hermes.app.catalogue import make_platform, make_provider
-from hermes.app.figures import Figures
 from hermes.app.hooks import Hooks
+from hermes.app.parts import Gateway, Machine
 from hermes.app.secrets import api_key
-from hermes.config.environment import Environment
 from hermes.config.model import Config
-from hermes.core.clock import Clock
 from hermes.core.ports import Provider, Tool
 from hermes.gateway.actions import Actions
 from hermes.gateway.commands import Commands
@@ -38,11 +35,6 @@ from hermes.gateway.replies import PlatformReplies
 from hermes.gateway.sweep import Sweep
 from hermes.gateway.view import Views
 from hermes.platforms.web.adapter import WebPlatform, make_update
-from hermes.providers.network import Network
-from hermes.runtime.checkpoints import Checkpoints
-from hermes.runtime.lag import LagMonitor
-from hermes.runtime.offload import Offload
-from hermes.runtime.supervisor import Supervisor
 from hermes.store.database import Database
 from hermes.store.inbox import SqliteInbox
 from hermes.store.outbox import SqliteOutbox
@@ -51,56 +43,6 @@ from hermes.store.sessions import SqliteSessions
 from hermes.tools.clarify import Clarify
 from hermes.tools.files import ReadFile, SearchFiles
 from hermes.tools.session_search import SessionSearch
-
-
-@dataclass(slots=True)
-class Machine:
-    """What the process brings: made by ``run`` before anything of chat exists."""
-
-    home: Path
-    environment: Environment
-    clock: Clock
-    supervisor: Supervisor
-    offload: Offload
-    network: Network
-    metrics: Figures
-    lag: LagMonitor | None
-    checkpoints: Checkpoints
-    output_lost: Callable[[], int]
-    escalate: Callable[[BaseException], None]
-    random: Callable[[], float] = random.random
-
-
-@dataclass(slots=True)
-class Gateway:
-    """All parts, wired and not started."""
-
-    config: Config
-    db: Database
-    turns: SqliteTurnsAndQuestions
-    sessions: SqliteSessions
-    outbox: SqliteOutbox
-    platforms: PlatformBook
-    providers: dict[str, Provider]
-    access: AccessBook
-    ingest: Ingest
-    dispatch: Dispatch
-    lane: TurnLane
-    courier: Courier
-    sweep: Sweep
-    pacer: Pacer
-    links: Links
-    questions: Questions
-    replies: PlatformReplies
-    views: Views
-    runner: TurnLoop
-    toolbox: Toolbox
-    bus: LiveBus
-    health: HealthBook
-    door: Door
-    actions: Actions
-    draining: bool = False
-    started: bool = False
 
 
 def make_providers(config: Config, machine: Machine) -> dict[str, Provider]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hermes.app.figures import Figures
+from hermes.app.parts import Gateway
 from hermes.core.door import LiveKind
 from hermes.core.ids import SessionId
 from hermes.core.links import Link
 from hermes.core.records import Accepted, OutboxRow, StrangerCount
 from hermes.runtime.logs import get_logger
-
-if TYPE_CHECKING:
-    from hermes.app.build import Gateway
 
 log = get_logger(__name__)
 

@@ -1,54 +1,162 @@
-"""The store of a home in which no gateway runs: the command line works on it directly (R33).
+"""A home in which no gateway runs: the command line holds its lock and works there itself (R33).
 
-The home's lock is held meanwhile, so that no gateway starts under us; ownership (R32) is not taken: the
-generation and the mark of a clean or unclean end stay as they are, for no turn is run here.
+`act` works on the store alone and takes no ownership (R32): the generation and the mark of a clean or unclean
+end stay as they are, for no turn is run. `talking` runs a whole gateway for the length of a chat, owned and ended
+as by ``hermes run``, but without page and links: nobody else is answered, their rows wait for the next start.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from aiohttp.resolver import ThreadedResolver
 
+from hermes.app.build import Gateway, Machine, build, new_key
 from hermes.app.catalogue import make_platform
+from hermes.app.figures import Figures
 from hermes.app.process import load
+from hermes.app.run import housekeeping
 from hermes.config.environment import Environment
+from hermes.config.load import Loaded
 from hermes.config.model import Config
+from hermes.core.errors import TargetUnknown
 from hermes.core.ports import Platform
+from hermes.core.records import TurnCause
 from hermes.gateway.actions import Actions
+from hermes.gateway.control import ControlServer
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.replies import PlatformReplies
 from hermes.platforms.web.adapter import WebPlatform
 from hermes.providers.network import Network
+from hermes.runtime.checkpoints import Checkpoints
+from hermes.runtime.children import ChildGroups
 from hermes.runtime.clock import SystemClock
+from hermes.runtime.logs import get_logger
+from hermes.runtime.loop import LoopGuard
+from hermes.runtime.metrics import Metrics
+from hermes.runtime.offload import Offload
 from hermes.runtime.supervisor import Supervisor
 from hermes.store.database import ThreadedDatabase
-from hermes.store.home import HomeLock, prepare_home
+from hermes.store.home import HomeLock, note_clean_end, prepare_home, take_ownership
 from hermes.store.inbox import SqliteInbox
 from hermes.store.outbox import SqliteOutbox
 from hermes.store.sessions import SqliteSessions
 
+log = get_logger(__name__)
+
+END_SECONDS = 2.0
+"""How long turns that are cut off at the end may take to write so."""
+
 T = TypeVar("T")
+
+
+@contextmanager
+def held(environment: Environment) -> Iterator[None]:
+    """The home, prepared and locked. Raises HomeInUse: a gateway is starting or stopping just now."""
+    prepare_home(environment.home)
+    lock = HomeLock(environment.home)
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def act(environment: Environment, config_path: Path | None, what: Callable[[Actions], Awaitable[T]]) -> T:
     """The result of one of the owner's actions on the store alone.
 
-    What it puts into the outbox is sent when a gateway runs again. Raises ConfigError, ForeignHome, HomeInUse
-    (a gateway is starting or stopping just now), StoreUnavailable, TargetUnknown.
+    What it puts into the outbox is sent when a gateway runs again. Raises ConfigError, ForeignHome, HomeInUse,
+    StoreUnavailable, TargetUnknown.
     """
     config = load(environment, config_path).config
-    prepare_home(environment.home)
-    lock = HomeLock(environment.home)
-    lock.acquire()
+    with held(environment), asyncio.Runner() as runner:
+        return runner.run(_act(environment.home, config, what))
+
+
+@asynccontextmanager
+async def talking(loaded: Loaded, environment: Environment) -> AsyncIterator[None]:
+    """A gateway that serves ``control.sock`` and nothing else until the block ends; the caller holds the lock.
+
+    Raises ForeignHome, StoreUnavailable. What a turn has not finished at the end is resumed at the next start.
+    """
+    loop = asyncio.get_running_loop()
+    guard = LoopGuard(lambda kind, text, error: log.error("loop_fault", type=kind, message=text, error=repr(error)))
+    guard.install(loop)
+    machine, faults = _machine(environment)
+    machine.offload.install(loop)
+    db = ThreadedDatabase(environment.home / "state.db", machine.supervisor)
+    await db.open()
     try:
-        with asyncio.Runner() as runner:
-            return runner.run(_act(environment.home, config, what))
+        owned = await take_ownership(db, machine.clock.now())
+        db.generation = owned.generation
+        gateway = build(loaded.config, db, machine)
+        faults.append(gateway.door.close)
+        control = await _listen(gateway, machine)
+        try:
+            yield
+        finally:
+            await _end(gateway, control)
+            await note_clean_end(db)
     finally:
-        lock.release()
+        await db.aclose()
+        for name in await machine.supervisor.aclose(1.0):
+            log.error("task_did_not_end", task=name)
+        machine.offload.close()
+        guard.uninstall(loop)
+
+
+def _machine(environment: Environment) -> tuple[Machine, list[Callable[[], None]]]:
+    """And what is called when something breaks that only a restart mends (R26)."""
+    clock = SystemClock()
+    faults: list[Callable[[], None]] = []
+
+    def escalate(error: BaseException) -> None:
+        log.error("escalated", error=repr(error))
+        for close in faults:
+            close()
+
+    supervisor = Supervisor(
+        "chat", clock=clock, on_escalate=escalate,
+        on_crash=lambda name, error: log.error("task_crashed", task=name, error=repr(error), exc_info=error),
+    )  # fmt: skip
+    machine = Machine(
+        environment.home, environment, clock, supervisor, Offload(children=ChildGroups()),
+        Network(ThreadedResolver()), Figures(Metrics()), None, Checkpoints(environment.crash_at), lambda: 0, escalate,
+    )  # fmt: skip
+    return machine, faults
+
+
+async def _listen(gateway: Gateway, machine: Machine) -> ControlServer:
+    await gateway.pacer.load()
+    await gateway.questions.load()
+    path = machine.home / "control.sock"
+    control = ControlServer(path, gateway.door, gateway.actions, _no_page, new_key, machine.supervisor)
+    await control.start()
+    machine.supervisor.spawn_forever(gateway.dispatch.run, "dispatch.triage", essential=True)
+    machine.supervisor.spawn_forever(housekeeping(gateway, machine), "housekeeping")
+    gateway.dispatch.settings.ready_at = machine.clock.now()
+    gateway.started = True
+    return control
+
+
+def _no_page() -> str:
+    raise TargetUnknown("only `hermes chat` runs here, and it serves no page: start `hermes run`")
+
+
+async def _end(gateway: Gateway, control: ControlServer) -> None:
+    gateway.door.open = False
+    gateway.dispatch.stop_intake()
+    gateway.lane.cancel_all(TurnCause.SHUTDOWN)
+    await gateway.dispatch.lanes.drain(END_SECONDS)
+    gateway.courier.stop()
+    gateway.door.close()
+    await control.aclose()
+    for part in (*gateway.platforms, *gateway.providers.values()):
+        await part.aclose()
 
 
 async def _act(home: Path, config: Config, what: Callable[[Actions], Awaitable[T]]) -> T:

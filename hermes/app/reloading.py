@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hermes.app import settings
-from hermes.app.build import Gateway, Machine
+from hermes.app.parts import Gateway, Machine
 from hermes.config.errors import ConfigError
 from hermes.config.load import Loaded, load_config
 from hermes.config.model import Config

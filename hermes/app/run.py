@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from aiohttp.resolver import ThreadedResolver
 
 from hermes.app import settings
-from hermes.app.build import Gateway, Machine, build, new_key
+from hermes.app.build import build, new_key
 from hermes.app.figures import Figures
 from hermes.app.pagetoken import load_or_make, page_url
+from hermes.app.parts import Gateway, Machine
 from hermes.app.reloading import Reloader
 from hermes.config.environment import Environment
 from hermes.config.load import Loaded

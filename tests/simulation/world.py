@@ -17,9 +17,10 @@ from typing import Any
 
 from aiohttp.resolver import ThreadedResolver
 
-from hermes.app.build import Gateway, Machine, build
+from hermes.app.build import build
 from hermes.app.catalogue import PLATFORM_MODELS, PROVIDER_MODELS
 from hermes.app.figures import Figures
+from hermes.app.parts import Gateway, Machine
 from hermes.app.run import housekeeping
 from hermes.config.environment import Environment
 from hermes.config.load import load_config
