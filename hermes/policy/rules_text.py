@@ -124,6 +124,8 @@ TEXT_RULES: tuple[Rule, ...] = (
         text=say.EDGE_BLOCK,
         test=lambda s, _: s.status in {403, 503, None} or s.html,
     ),
+    Rule("text_tool_images", Reason.FORMAT_ERROR, "tool_images", text=service.TOOL_IMAGES),
+    Rule("text_no_images", Reason.FORMAT_ERROR, "images", text=service.NO_IMAGES),
     Rule("text_format_strict", Reason.FORMAT_ERROR, text=service.FORMAT_STRICT),
     Rule(
         "text_request_over_allowance",

@@ -202,6 +202,20 @@ AUTH = any_of(
     "api keys are not supported by this api",
 )
 
+TOOL_IMAGES = any_of(
+    r"image (?:urls?|content|blocks?)[^\n]{0,30}only allowed for messages with role user",
+    r"(?:tool|function)[- _]?(?:messages?|results?|role|outputs?)[^\n]{0,60}(?:not|cannot"
+    r"|only)[^\n]{0,30}\bimages?\b",
+    r"\bimages?\b[^\n]{0,40}(?:not (?:supported|allowed)|cannot be)[^\n]{0,30}(?:tool|function)[- "
+    r"_]?(?:messages?|results?|role)",
+)
+
+NO_IMAGES = any_of(
+    r"(?:does not|doesnt|do not|not|cannot) support (?:images?|image input|vision|multimodal)",
+    r"no endpoints found that support image",
+    r"(?:image|vision) input is not (?:supported|enabled)|image_url is only supported",
+)
+
 FORMAT_STRICT = any_of(
     r"json\.exception\.|failed to parse (?:tools|messages|input)\b|error rendering prompt|\bjinja\b"
     r"|chat template",
