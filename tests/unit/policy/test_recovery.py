@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.core.failures import Reason, Verdict
+from hermes.policy.classify import RULES
 from hermes.policy.cures import CURES, SMALL_LIMITS
 from hermes.policy.recovery import (
     Apply,
@@ -327,3 +328,8 @@ def test_the_tables_name_only_what_exists() -> None:
         assert reason in Reason
         assert len(set(row)) == len(row)
     assert all(limit >= 1 for limit in SMALL_LIMITS.values())
+
+
+def test_every_detail_with_a_cure_of_its_own_can_be_reached() -> None:
+    reachable = {(rule.reason, rule.detail) for rule in RULES}
+    assert {key for key in (*CURES, *SMALL_LIMITS) if key[1] is not None} <= reachable
