@@ -8,7 +8,7 @@ from hermes.core.events import Address
 from hermes.core.ids import DeliveryId, IntentId, SessionId, TurnId
 from hermes.core.principals import PrincipalId
 from hermes.core.records import Claim, Draft, InboxRow, StartedTool, ToolEffect, TurnCause
-from hermes.store.rows import INBOX_COLUMNS, inbox_row
+from hermes.store.rows import INBOX_COLUMNS, TURNS_OPEN, inbox_row
 
 
 def begin_turn(
@@ -80,12 +80,19 @@ def resume_turn(
 
 
 def live_history(conn: sqlite3.Connection, session: SessionId) -> tuple[str, ...]:
-    """The items a model is to see, oldest first, as JSON texts."""
+    """The items a model is to see, oldest first, as JSON texts.
+
+    An open turn goes on in the generation it began in, whatever /new did meanwhile: its own words are there.
+    """
+    open_turn = conn.execute(
+        f"SELECT generation FROM turns WHERE session_id=? AND {TURNS_OPEN} LIMIT 1", (session,)
+    ).fetchone()
     return tuple(
         r[0]
         for r in conn.execute(
-            "SELECT m.item FROM messages m JOIN sessions s ON s.id=m.session_id AND s.generation=m.generation "
-            "WHERE m.session_id=? AND m.seq>=s.cut_seq AND m.live=1 ORDER BY m.seq",
-            (session,),
+            "SELECT m.item FROM messages m JOIN sessions s ON s.id=m.session_id WHERE m.session_id=? AND "
+            "m.generation=coalesce(?, s.generation) AND m.live=1 AND "
+            "(m.seq>=s.cut_seq OR m.generation<>s.generation) ORDER BY m.seq",
+            (session, open_turn[0] if open_turn else None),
         )
     )
