@@ -95,12 +95,19 @@ class TurnView:
         else:
             self._typing_timer = None
         self._publish(LiveKind.TURN_STARTED)
+        views.bus.begin(self._chat_id, self.so_far)
+
+    def so_far(self) -> list[LiveEvent]:
+        """For a reader who comes in the middle."""
+        started = LiveEvent(LiveKind.TURN_STARTED, self._chat_id)
+        shown = "".join(self._text)
+        return [started, LiveEvent(LiveKind.TEXT, self._chat_id, shown)] if shown else [started]
 
     def on_text(self, text: str) -> None:
         self._publish(LiveKind.TEXT, text)
+        self._text.append(text)
         if self._no_drafts:
             return
-        self._text.append(text)
         self._length += len(text)
         if self._state is None:
             self._state = drafts.DraftState(self._views.clock.monotonic())
@@ -133,6 +140,7 @@ class TurnView:
         self._cancel_timers()
         if self._typing is not None:
             self._typing.cancel()
+        self._views.bus.end(self._chat_id, self.so_far)
         self._publish(LiveKind.TURN_ENDED)
 
     def _publish(self, kind: LiveKind, text: str = "", detail: str = "") -> None:
