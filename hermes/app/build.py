@@ -35,6 +35,7 @@ from hermes.gateway.replies import PlatformReplies
 from hermes.gateway.sweep import Sweep
 from hermes.gateway.view import Views
 from hermes.platforms.web.adapter import WebPlatform, make_update
+from hermes.providers.rehearsal.config import RehearsalConfig
 from hermes.store.database import Database
 from hermes.store.inbox import SqliteInbox
 from hermes.store.outbox import SqliteOutbox
@@ -118,7 +119,7 @@ def build(
         book, ingest, clock, machine.random, machine.supervisor, settings.reconnect_policy(config),
         checkpoints=machine.checkpoints, on_change=hooks.link_changed, on_notice=hooks.link_notice,
     )  # fmt: skip
-    health = _health(machine, stores.sessions, links, agent, hooks)
+    health = _health(config, machine, stores.sessions, links, agent, hooks)
     door = Door(
         ingest, stores.sessions, book.get("web"), make_update, out.bus, clock, health, machine.metrics.render
     )
@@ -240,12 +241,14 @@ def _system(home: Path) -> Callable[[], str]:
 
 
 def _health(
+    config: Config,
     machine: Machine,
     sessions: SqliteSessions,
     links: Links,
     agent: _Agent,
     hooks: Hooks,
 ) -> HealthBook:
+    rehearsals = {name for name, provider in config.providers.items() if isinstance(provider, RehearsalConfig)}
     sources = HealthSources(
         home=machine.home,
         sessions=sessions,
@@ -257,6 +260,7 @@ def _health(
         running=lambda: len(agent.lane.running),
         draining=lambda: hooks.gateway is not None and hooks.gateway.draining,
         started=lambda: hooks.gateway is not None and hooks.gateway.started,
+        rehearsing=lambda: {t.name for t in agent.pipeline.targets if t.provider.name in rehearsals},
     )
     return HealthBook(sources, machine.clock, HealthSettings())
 

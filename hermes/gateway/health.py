@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,11 @@ from hermes.core.records import StoreFigures
 from hermes.core.stores import Sessions
 from hermes.policy.reconnect import sentence as link_sentence
 from hermes.policy.sentences import sentence as model_sentence
+
+NO_MODEL = (
+    "no model is configured: the built-in rehearsal answers by script. Set OPENAI_API_KEY, ANTHROPIC_API_KEY or "
+    "OPENROUTER_API_KEY, or name a server under model: and providers: in config.yaml, then restart"
+)
 
 
 @dataclass(slots=True)
@@ -40,6 +45,8 @@ class HealthSources:
     running: Callable[[], int]
     draining: Callable[[], bool]
     started: Callable[[], bool]
+    rehearsing: Callable[[], Collection[str]] = frozenset
+    """The targets that are no model."""
 
 
 class HealthBook:
@@ -95,7 +102,11 @@ class HealthBook:
 
     def _models(self, now: float) -> Iterable[HealthItem]:
         last = self._sources.upstreams()
+        rehearsing = self._sources.rehearsing()
         for target in self._sources.targets():
+            if target in rehearsing and (target not in last or last[target][1] is None):
+                yield HealthItem(f"model {target}", Light.WARN, NO_MODEL, {"reason": "rehearsal"})
+                continue
             if target not in last:
                 yield HealthItem(f"model {target}", Light.UNCHECKED, "not checked: no call has been made yet")
                 continue
@@ -107,8 +118,9 @@ class HealthBook:
             else:
                 text = f"{model_sentence(verdict, provider=provider, model=model)} (last call {ago})"
                 yield HealthItem(
-                    f"model {target}", Light.BAD, text, {"at": at, "reason": verdict.reason.value, "detail": verdict.detail}
-                )
+                    f"model {target}", Light.BAD, text,
+                    {"at": at, "reason": verdict.reason.value, "detail": verdict.detail},
+                )  # fmt: skip
 
     def _queues(self, f: StoreFigures, now: float, not_ready: list[str]) -> HealthItem:
         light = Light.OK
