@@ -149,8 +149,10 @@ class Pipeline:
                 await self._repair(repair, limit, target, verdict, fit)
             case SwitchTarget(index):
                 observer.on_notice("fallback", f"{target.name} does not answer; asking {self.targets[index].name}.")
-            case Park(_, final) | GiveUp(_, final):
-                text = sentence(final, provider=target.provider.name, model=target.model)
+            case Park(_, final):
+                return GaveUp(final, sentence(final, provider=target.provider.name, model=target.model))
+            case GiveUp(key, final):
+                text = sentence(final, provider=target.provider.name, model=target.model, key=key)
                 return GaveUp(final, text)
             case _:
                 assert_never(what_now)

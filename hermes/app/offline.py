@@ -8,6 +8,7 @@ as by ``hermes run``, but without page and links: nobody else is answered, their
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -15,11 +16,14 @@ from typing import TypeVar
 
 from aiohttp.resolver import ThreadedResolver
 
-from hermes.app.build import Gateway, Machine, build, new_key
+from hermes.app.build import build, new_key
+from hermes.app.parts import Gateway, Machine
 from hermes.app.catalogue import make_platform
 from hermes.app.figures import Figures
+from hermes.app.parts import Gateway, Machine
 from hermes.app.process import load
 from hermes.app.run import housekeeping
+from hermes.app.secrets import secrets_in
 from hermes.config.environment import Environment
 from hermes.config.load import Loaded
 from hermes.config.model import Config
@@ -35,10 +39,12 @@ from hermes.providers.network import Network
 from hermes.runtime.checkpoints import Checkpoints
 from hermes.runtime.children import ChildGroups
 from hermes.runtime.clock import SystemClock
-from hermes.runtime.logs import get_logger
+from hermes.runtime.logs import configure, get_logger
 from hermes.runtime.loop import LoopGuard
 from hermes.runtime.metrics import Metrics
 from hermes.runtime.offload import Offload
+from hermes.runtime.output import LineSink
+from hermes.runtime.redaction import Redactor
 from hermes.runtime.supervisor import Supervisor
 from hermes.store.database import ThreadedDatabase
 from hermes.store.home import HomeLock, note_clean_end, prepare_home, take_ownership
@@ -64,6 +70,19 @@ def held(environment: Environment) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def log_to_file(loaded: Loaded, environment: Environment, *, debug: bool) -> LineSink:
+    """Log lines of this process go to ``logs/chat.log``, begun anew, and not between the lines of a chat."""
+    redactor = Redactor()
+    for secret in secrets_in(loaded.config):
+        redactor.register(secret)
+    path = environment.home / "logs" / "chat.log"
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    sink = LineSink(fd, max_bytes=loaded.config.output.max_bytes)
+    level = loaded.config.output.level.value
+    configure(sink=sink, terminal=False, level=level, redactor=redactor, debug=debug)
+    return sink
 
 
 def act(environment: Environment, config_path: Path | None, what: Callable[[Actions], Awaitable[T]]) -> T:
