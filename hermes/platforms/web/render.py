@@ -75,6 +75,17 @@ def _renderer() -> MarkdownIt:
             address = escape(str(tokens[idx].attrGet("src") or ""))
             return f'<a href="{address}" rel="noopener noreferrer nofollow" target="_blank">{shown}</a>'
 
+        def td_open(
+            self: RendererHTML, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+        ) -> str:
+            """Alignment as a class: the page's policy allows no inline style."""
+            align = str(tokens[idx].attrs.pop("style", "")).removeprefix("text-align:")
+            if align in ("left", "center", "right"):
+                tokens[idx].attrSet("class", align)
+            return str(self.renderToken(tokens, idx, options, env))
+
+        th_open = td_open
+
     parser = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=SafeRenderer)
     parser.enable(["table", "strikethrough"])
     allowed: Any = is_allowed
