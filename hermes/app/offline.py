@@ -17,7 +17,6 @@ from typing import TypeVar
 from aiohttp.resolver import ThreadedResolver
 
 from hermes.app.build import build, new_key
-from hermes.app.parts import Gateway, Machine
 from hermes.app.catalogue import make_platform
 from hermes.app.figures import Figures
 from hermes.app.parts import Gateway, Machine
@@ -82,6 +81,8 @@ def log_to_file(loaded: Loaded, environment: Environment, *, debug: bool) -> Lin
     sink = LineSink(fd, max_bytes=loaded.config.output.max_bytes)
     level = loaded.config.output.level.value
     configure(sink=sink, terminal=False, level=level, redactor=redactor, debug=debug)
+    for notice in loaded.notices:
+        log.warning("notice", text=notice)
     return sink
 
 

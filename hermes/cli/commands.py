@@ -91,6 +91,19 @@ def send(
     return do(target, text, ctx.obj)
 
 
+@app.command("chat")
+def chat(
+    ctx: typer.Context,
+    text: Annotated[
+        str | None, typer.Argument(metavar="[TEXT]", help="What to say; - reads standard input.")
+    ] = None,
+) -> int:
+    """Talk to it. With TEXT only the answer is printed. Works without a gateway too: one runs for the chat."""
+    from hermes.cli.talk import chat as do
+
+    return do(text, ctx.obj)
+
+
 @app.command("health")
 def health(ctx: typer.Context, config: ConfigFile = None) -> int:
     """Ask /readyz of the gateway on this machine: exit code 0 when ready, else 1 and the reasons."""

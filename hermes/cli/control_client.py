@@ -51,6 +51,10 @@ class ControlClient:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection."""
         self._lines.close()
         self._socket.close()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.codes import OK
 from hermes.cli.control_client import ControlClient, NoGateway
 from hermes.cli.invocation import Invocation
-from hermes.cli.screen import console, print_json, table
+from hermes.cli.screen import clean, console, print_json, table
 from hermes.config.environment import Environment
 from hermes.core.errors import HomeInUse
 
@@ -89,7 +89,8 @@ def _show(letters: list[dict[str, Any]]) -> None:
     for one in letters:
         since = datetime.fromtimestamp(one["at"]).astimezone().strftime("%Y-%m-%d %H:%M")
         where = ":".join(str(part) for part in (one["platform"], one["chat"]) if part)
-        lines.add_row(one["id"], str(one["part"]), str(one["state"]), since, where, str(one["reason"] or ""))
+        why = clean(str(one["reason"] or ""))
+        lines.add_row(one["id"], str(one["part"]), str(one["state"]), since, clean(where), why)
     screen = console()
     screen.print(lines)
     screen.print("try again: hermes dead-letters retry ID; take off the list: hermes dead-letters drop ID", style="dim")

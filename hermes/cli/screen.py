@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, cast
 
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 PIPED_WIDTH = 120
 STYLES = {"ok": "green", "warn": "yellow", "bad": "bold red", "unchecked": "dim"}
 WORDS = {"unchecked": "not checked"}
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def clean(text: str) -> str:
+    """Without control characters: what others wrote must not steer a terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def console(*, errors: bool = False) -> Console:

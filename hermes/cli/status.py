@@ -8,7 +8,7 @@ from typing import Any
 from hermes.cli.codes import FAILED, OK
 from hermes.cli.control_client import ControlClient
 from hermes.cli.invocation import Invocation
-from hermes.cli.screen import STYLES, WORDS, console, print_json, table
+from hermes.cli.screen import STYLES, WORDS, clean, console, print_json, table
 from hermes.config.environment import Environment
 
 
@@ -51,5 +51,6 @@ def _show(found: dict[str, Any]) -> None:
     lines.show_header = False
     for item in found["items"]:
         light = item["light"]
-        lines.add_row(Text(item["name"]), Text(WORDS.get(light, light), STYLES.get(light, "")), Text(item["sentence"]))
+        state = Text(WORDS.get(light, light), STYLES.get(light, ""))
+        lines.add_row(clean(item["name"]), state, clean(item["sentence"]))
     screen.print(lines)
