@@ -13,6 +13,7 @@ aiosqlite owns connection and thread; ``Connection._execute`` is the one private
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -47,6 +48,7 @@ class Database(Protocol):
 
 def open_connection(path: Path | str) -> sqlite3.Connection:
     """A writing connection in manual-commit mode, migrated. Raises ForeignHome, StoreUnavailable."""
+    schema.refuse_foreign(path)
     try:
         conn = sqlite3.connect(path, isolation_level=None, cached_statements=512)
     except sqlite3.Error as error:
@@ -95,14 +97,18 @@ def _run_one(conn: sqlite3.Connection, fn: Transaction[Any]) -> tuple[Any, BaseE
     conn.execute("SAVEPOINT one")
     try:
         result = fn(conn)
-    except sqlite3.OperationalError:
-        raise  # the disk refused: the whole batch is undone and each caller is told
     except BaseException as error:
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, _OF_ONE_TRANSACTION):
+            raise  # the disk refused or the file is damaged: the whole batch is undone and each caller is told
         conn.execute("ROLLBACK TO one")
         conn.execute("RELEASE one")
         return None, error
     conn.execute("RELEASE one")
     return result, None
+
+
+_OF_ONE_TRANSACTION = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError)
+"""Errors that say something about a statement; all others say it about the file."""
 
 
 class ThreadedDatabase:
@@ -186,7 +192,7 @@ class ThreadedDatabase:
         functions = [fn for fn, _ in batch]
         try:
             outcomes = await _run_on(writer, lambda conn: run_batch(conn, functions, self.generation))
-        except (sqlite3.Error, LostOwnership) as error:
+        except (sqlite3.Error, ValueError, LostOwnership) as error:  # ValueError: aiosqlite's closed connection
             failure = error if isinstance(error, LostOwnership) else StoreUnavailable(f"state.db: {error}")
             for _, future in batch:
                 _resolve(future, None, failure)
@@ -204,8 +210,9 @@ async def _shielded(future: asyncio.Future[T]) -> T:
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
-        if not future.done():
-            await asyncio.wait([future])
+        while not future.done():
+            with contextlib.suppress(asyncio.CancelledError):  # one more is no reason to leave it half seen
+                await asyncio.wait([future])
         if not future.cancelled():
             future.exception()  # seen: the waiter is going away
         raise
@@ -236,7 +243,10 @@ class InlineDatabase:
     async def write(self, fn: Transaction[T]) -> T:
         if self.fail_with is not None:
             raise StoreUnavailable(f"state.db: {self.fail_with}")
-        [(result, raised)] = run_batch(self.conn, [fn], self.generation)
+        try:
+            [(result, raised)] = run_batch(self.conn, [fn], self.generation)
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"state.db: {error}") from error
         if raised is not None:
             raise raised
         return result  # type: ignore[no-any-return]  # run_batch is generic over its callers

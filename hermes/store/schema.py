@@ -13,9 +13,12 @@ that later work needs are laid here; a table no code writes yet says so.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+from pathlib import Path
+from urllib.parse import quote
 
-from hermes.core.errors import ForeignHome
+from hermes.core.errors import ForeignHome, StoreUnavailable
 
 APPLICATION_ID = 0x48524D53  # "HRMS"
 
@@ -154,6 +157,34 @@ def prepare(conn: sqlite3.Connection) -> None:
 
     Raises ForeignHome when the file is not ours or newer than this program.
     """
+    _refuse_foreign(conn)
+    mode = conn.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+    conn.execute("PRAGMA synchronous=FULL")
+    conn.execute("PRAGMA foreign_keys=OFF")
+    conn.execute("PRAGMA temp_store=MEMORY")
+    conn.execute("PRAGMA journal_size_limit=16777216")
+    conn.execute("PRAGMA wal_autocheckpoint=2000")
+    if mode not in ("wal", "memory"):
+        raise ForeignHome(f"state.db cannot use WAL here (journal_mode={mode}): use a local file system (R43)")
+    migrate(conn)
+
+
+def refuse_foreign(path: Path | str) -> None:
+    """Looks at a file without touching it or what lies beside it. Raises ForeignHome.
+
+    An ordinary connection would fold another program's write-ahead log into its file when it closes. The
+    look sees the file without its log, so ``prepare`` looks again.
+    """
+    if str(path) == ":memory:" or not Path(path).exists():
+        return
+    with contextlib.closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as conn:
+        try:
+            _refuse_foreign(conn)
+        except sqlite3.DatabaseError as error:
+            raise StoreUnavailable(f"state.db cannot be used: {error}; restore the last good backup") from error
+
+
+def _refuse_foreign(conn: sqlite3.Connection) -> None:
     ours = conn.execute("PRAGMA application_id").fetchone()[0]
     version = conn.execute("PRAGMA user_version").fetchone()[0]
     tables = conn.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -167,15 +198,6 @@ def prepare(conn: sqlite3.Connection) -> None:
             f"state.db has schema {version}, this Hermes knows up to {len(MIGRATIONS)}: "
             "start the newer version again, or restore a backup"
         )
-    mode = conn.execute("PRAGMA journal_mode=WAL").fetchone()[0]
-    conn.execute("PRAGMA synchronous=FULL")
-    conn.execute("PRAGMA foreign_keys=OFF")
-    conn.execute("PRAGMA temp_store=MEMORY")
-    conn.execute("PRAGMA journal_size_limit=16777216")
-    conn.execute("PRAGMA wal_autocheckpoint=2000")
-    if mode not in ("wal", "memory"):
-        raise ForeignHome(f"state.db cannot use WAL here (journal_mode={mode}): use a local file system (R43)")
-    migrate(conn)
 
 
 def migrate(conn: sqlite3.Connection) -> None:
