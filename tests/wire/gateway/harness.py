@@ -219,7 +219,7 @@ class Gateway:
         return self
 
     def wait_ready(self, within: float = 30.0) -> None:
-        """Until /readyz answers 200."""
+        """Until /startupz answers 200."""
         until(lambda: self._ended() or self._probe(), within=within, why="the gateway is ready")
         assert self._running(), f"it ended with {self._code()}: {self.log_tail()}"
 

@@ -1,0 +1,44 @@
+"""Scenarios that mostly wait (a possible repeat waits 30 s for its mark) are played at the same time, once.
+
+Each is a future: a test asks for its own and sees that one's failure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from tests.wire.gateway import kill_points, outages
+from tests.wire.gateway.harness import Model, Telegram, simulators
+
+LABS = 4
+
+Played = Mapping[Any, Future[Any]]
+
+
+@pytest.fixture(scope="session")
+def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    """By scenario; only what a collected test asks for is played."""
+    tmp = tmp_path_factory.mktemp("played")
+    files = {Path(item.path).name for item in request.session.items}
+    outsides: SimpleQueue[tuple[Telegram, Model]] = SimpleQueue()
+    with contextlib.ExitStack() as stack:
+        futures: dict[Any, Future[Any]] = {}
+        with ThreadPoolExecutor(LABS + 4) as pool:
+            if "test_outages.py" in files:
+                futures |= {outage: pool.submit(outages.play, tmp, outage) for outage in outages.OUTAGES}
+                futures["receipt"] = pool.submit(outages.play_lost_receipt, tmp)
+            if "test_kill_points.py" in files:
+                for _ in range(LABS):
+                    outsides.put(stack.enter_context(simulators()))
+                first_long = sorted(kill_points.SCENARIOS, key=lambda s: not kill_points.doubtful(s))
+                for number, scenario in enumerate(first_long):
+                    futures[scenario] = pool.submit(partial(kill_points.play, outsides, tmp, number, scenario))
+        yield futures
