@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +16,20 @@ from hermes.core.clock import Clock
 from hermes.core.door import FrontDoor, Health
 from hermes.core.errors import HermesError, StoreUnavailable
 from hermes.runtime.logs import get_logger
-from hermes.web.auth import COOKIE, PageAuth
+from hermes.web.auth import PageAuth
 from hermes.web.stream import line_dict, serve_events
 
 log = get_logger(__name__)
 
 STATIC = Path(__file__).parent / "static"
 CHAT = "page"
-MAX_KEY_CHARS = 80
+BODY_SECONDS = 20.0
+"""A body that takes longer to arrive is refused: it would hold its connection."""
+
+ESCAPE_FACTOR = 6
+"""JSON may write one byte of text as six."""
+
+KEY = re.compile(r"[0-9A-Za-z-]{8,80}")
 PUBLIC = frozenset({"/healthz", "/readyz", "/startupz"})
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -31,6 +39,8 @@ SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
 }
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -68,7 +78,8 @@ class WebServer:
 
     async def start(self, host: str, port: int) -> None:
         """Raises OSError when the address cannot be bound."""
-        app = web.Application(middlewares=[self._guard], client_max_size=self.settings.max_message_bytes * 4)
+        body = self.settings.max_message_bytes * ESCAPE_FACTOR + 1024
+        app = web.Application(middlewares=[self._guard], client_max_size=body)
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/startupz", self._startupz)
@@ -78,7 +89,7 @@ class WebServer:
         app.router.add_post("/api/login", self._login)
         app.router.add_get("/api/health", self._health)
         app.router.add_get("/api/recent", self._recent)
-        app.router.add_get("/api/events", self._events)
+        app.router.add_get("/api/events", self._events, allow_head=False)
         app.router.add_post("/api/say", self._say)
         app.router.add_post("/api/stop", self._stop)
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
@@ -104,6 +115,8 @@ class WebServer:
             return refusal
         try:
             response = await handler(request)
+        except web.HTTPRequestEntityTooLarge:
+            response = self._too_long()
         except web.HTTPException as error:
             response = _problem(error.status, error.reason)
         except StoreUnavailable as error:
@@ -113,6 +126,7 @@ class WebServer:
             response = _problem(503, str(error))
         if not response.prepared:
             response.headers.update(SECURITY_HEADERS)
+            response.headers.setdefault("Cache-Control", "no-store")
         return response
 
     def _refusal(self, request: web.Request) -> web.Response | None:
@@ -126,7 +140,11 @@ class WebServer:
             request.headers.get("Origin"), host
         ):
             return _problem(403, "the Origin header does not match: this call comes from another page")
-        if request.path == "/" or request.path.startswith("/static/") or request.path == "/api/login":
+        if request.path == "/" or request.path.startswith("/static/"):
+            return None
+        if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+            return _problem(403, "this call comes from another page")
+        if request.path == "/api/login":
             return None
         authorization = request.headers.get("Authorization")
         if not self._auth.is_signed_in(request.cookies, authorization, self._clock.now()):
@@ -173,16 +191,20 @@ class WebServer:
         body = await _json(request)
         if not self._auth.token_is_right(str(body.get("token", ""))):
             log.warning("page_login_refused", remote=request.remote)
-            return _problem(401, "this token is not valid; `hermes status --page-url` prints the right address")
+            return _problem(
+                401, "this token is not valid; `hermes status --page-url` prints the right address"
+            )
         response = web.json_response({"ok": True})
         response.set_cookie(
-            COOKIE,
+            self._auth.cookie_name,
             self._auth.cookie(self._clock.now()),
             max_age=int(self._auth.cookie_age),
             httponly=True,
             samesite="Strict",
             path="/",
-            secure=request.secure,
+            secure=request.headers.get("Origin", "").startswith(
+                "https:"
+            ),  # also behind a proxy that ends TLS
         )
         return response
 
@@ -195,47 +217,53 @@ class WebServer:
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         if self._streams >= self.settings.max_streams:
-            raise web.HTTPServiceUnavailable(reason="too many open pages; close one (platforms.web.max_streams)")
+            raise web.HTTPServiceUnavailable(
+                reason="too many open pages; close one (platforms.web.max_streams)"
+            )
         position = request.headers.get("Last-Event-ID") or request.query.get("after", "")
         self._streams += 1
         try:
-            return await serve_events(
-                request, self._door, CHAT, position, self.settings.heartbeat
-            )
-        except (ConnectionResetError, ConnectionAbortedError):
-            raise web.HTTPNoContent from None  # the browser went away: nobody reads this
+            return await serve_events(request, self._door, CHAT, position, self.settings.heartbeat)
         finally:
             self._streams -= 1
 
     async def _say(self, request: web.Request) -> web.Response:
         body = await _json(request)
-        text, key = body.get("text"), body.get("key")
+        key, text = _key(body), body.get("text")
         if not isinstance(text, str) or not text.strip():
             return _problem(400, "text: a message that is not empty is needed")
-        if not isinstance(key, str) or not 8 <= len(key) <= MAX_KEY_CHARS:
-            return _problem(400, "key: a UUID made by the page is needed")
         if len(text.encode("utf-8", "surrogatepass")) > self.settings.max_message_bytes:
-            limit = self.settings.max_message_bytes
-            return _problem(413, f"the message is longer than {limit} bytes (platforms.web.max_message_bytes)")
+            return self._too_long()
         said = await self._door.say(CHAT, key, text)
         return web.json_response({"id": said.inbox_id, "duplicate": said.duplicate}, status=202)
 
     async def _stop(self, request: web.Request) -> web.Response:
-        body = await _json(request)
-        key = str(body.get("key", ""))
-        if not 8 <= len(key) <= MAX_KEY_CHARS:
-            return _problem(400, "key: a UUID made by the page is needed")
-        said = await self._door.say(CHAT, key, "/stop")
-        return web.json_response({"id": said.inbox_id}, status=202)
+        said = await self._door.say(CHAT, _key(await _json(request)), "/stop")
+        return web.json_response({"id": said.inbox_id, "duplicate": said.duplicate}, status=202)
+
+    def _too_long(self) -> web.Response:
+        limit = self.settings.max_message_bytes
+        return _problem(413, f"the message is longer than {limit} bytes (platforms.web.max_message_bytes)")
 
 
 def _problem(status: int, sentence: str) -> web.Response:
-    return web.json_response({"error": sentence}, status=status, headers=SECURITY_HEADERS)
+    headers = {**SECURITY_HEADERS, "Cache-Control": "no-store"}
+    return web.json_response({"error": sentence}, status=status, headers=headers)
+
+
+def _key(body: dict[str, Any]) -> str:
+    key = body.get("key")
+    if not isinstance(key, str) or KEY.fullmatch(key) is None:
+        raise web.HTTPBadRequest(reason="key: a UUID made by the page is needed")
+    return key
 
 
 async def _json(request: web.Request) -> dict[str, Any]:
     try:
-        body = json.loads(await request.text())
+        async with asyncio.timeout(BODY_SECONDS):
+            body = json.loads(await request.text())
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(reason="the body did not arrive in time") from None
     except (ValueError, LookupError, RecursionError):
         raise web.HTTPBadRequest(reason="the body is not JSON") from None
     if not isinstance(body, dict):

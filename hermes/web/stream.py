@@ -1,8 +1,9 @@
 """The page's one event stream: what is stored by position, what is live beside it (R21).
 
-    id: <position>          event: line     a stored line; the browser reconnects with Last-Event-ID
-    (no id)                 event: live     text, notices, tools of the running turn
-    : beat                                  a sign of life
+- ``line``, with ``id: <position>``: a stored line; the browser reconnects with ``Last-Event-ID``
+- ``hello``: what was stored before has been sent; tells the heartbeat in seconds
+- ``live``: text, notices, tools of the running turn
+- ``beat``: a sign of life; a page that hears nothing for much longer opens the stream anew
 """
 
 from __future__ import annotations
@@ -10,12 +11,19 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import asdict
+from typing import Final
 
 from aiohttp import web
 
 from hermes.core.door import ChatLine, FrontDoor, LiveEvent, LiveKind
+from hermes.core.errors import StoreUnavailable
 
-PAGE_LINES = 200
+PAGE_LINES: Final = 200
+RECONNECT_MS: Final = 1000
+"""What the browser waits before it comes back."""
+
+WRITE_SECONDS: Final = 30.0
+"""A browser that takes nothing for so long is gone, whatever TCP believes."""
 
 
 async def serve_events(
@@ -26,28 +34,44 @@ async def serve_events(
         headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
     await response.prepare(request)
-    async with door.subscribe(chat_id) as events:
-        position = await _catch_up(response, door, chat_id, position)
-        await response.write(b": open\n\n")
-        while True:
-            try:
-                async with asyncio.timeout(heartbeat):
-                    event = await events.next()
-            except TimeoutError:
-                await response.write(b": beat\n\n")
-                continue
-            if event.kind is LiveKind.CLOSING:
-                return response
-            if event.kind is LiveKind.STORED:
-                position = await _catch_up(response, door, chat_id, position)
-            else:
-                await response.write(_event("live", _live(event)))
+    try:
+        async with door.subscribe(chat_id) as events:
+            position = await _catch_up(response, door, chat_id, position)
+            await _write(response, _event("hello", {"heartbeat": heartbeat}))
+            while True:
+                try:
+                    async with asyncio.timeout(heartbeat):
+                        event = await events.next()
+                except TimeoutError:
+                    await _write(response, _event("beat", {}))
+                    continue
+                match event.kind:
+                    case LiveKind.CLOSING:
+                        return response
+                    case LiveKind.STORED:
+                        position = await _catch_up(response, door, chat_id, position)
+                    case _:
+                        await _write(response, _event("live", _live(event)))
+    except (ConnectionResetError, ConnectionAbortedError, BrowserStuck, StoreUnavailable):
+        return response  # the browser comes back by itself, from where it was
+
+
+class BrowserStuck(Exception):
+    """Nothing could be written for ``WRITE_SECONDS``."""
+
+
+async def _write(response: web.StreamResponse, data: bytes) -> None:
+    try:
+        async with asyncio.timeout(WRITE_SECONDS):
+            await response.write(data)
+    except TimeoutError:
+        raise BrowserStuck from None
 
 
 async def _catch_up(response: web.StreamResponse, door: FrontDoor, chat_id: str, position: str) -> str:
     while lines := await door.lines(chat_id, position, PAGE_LINES):
         for line in lines:
-            await response.write(_event("line", line_dict(line), line.position))
+            await _write(response, _event("line", line_dict(line), line.position))
         position = lines[-1].position
         if len(lines) < PAGE_LINES:
             break
@@ -65,4 +89,6 @@ def _live(event: LiveEvent) -> dict[str, object]:
 
 def _event(name: str, data: dict[str, object], position: str | None = None) -> bytes:
     head = f"id: {position}\n" if position is not None else ""
+    if name == "hello":
+        head = f"retry: {RECONNECT_MS}\n"
     return f"{head}event: {name}\ndata: {json.dumps(data)}\n\n".encode()
