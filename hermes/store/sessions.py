@@ -7,7 +7,7 @@ import sqlite3
 from hermes.core.ids import MessageSeq, SessionId, TurnId
 from hermes.core.principals import ChatKind, ChatRef, PrincipalId
 from hermes.core.records import InboxRow, OutboxRow, SessionInfo, StoredMessage, StoreFigures, StrangerCount
-from hermes.core.transcript import load_item
+from hermes.core.transcript import load_item, without_lone_surrogates
 from hermes.store.database import Database
 from hermes.store.rows import (
     INBOX_COLUMNS,
@@ -23,6 +23,8 @@ from hermes.store.rows import (
 _MESSAGE = "m.seq, m.session_id, m.item, m.created_at, m.turn_id"
 _INDEX_BATCH = 500
 _TRIGRAM = 3
+MAX_QUERY_WORDS = 32
+"""FTS5 refuses expressions beyond a depth of 256; nobody means that many words."""
 
 
 class SqliteSessions:
@@ -46,7 +48,7 @@ class SqliteSessions:
     async def search(self, principal: PrincipalId, query: str, limit: int) -> list[StoredMessage]:
         """Words of three letters and more use the index; shorter ones (Chinese, Japanese) are scanned for."""
         await self.index_new_text()
-        words = query.split()
+        words = without_lone_surrogates(query).replace("\0", " ").split()[:MAX_QUERY_WORDS]
 
         def find(conn: sqlite3.Connection) -> list[StoredMessage]:
             long = [w for w in words if len(w) >= _TRIGRAM]

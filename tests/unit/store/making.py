@@ -29,7 +29,7 @@ from hermes.store.outbox import SqliteOutbox
 from hermes.store.questions import SqliteTurnsAndQuestions
 from hermes.store.sessions import SqliteSessions
 
-__all__ = ["NOW", "Store", "address", "answered", "delivery", "everybody", "update"]
+__all__ = ["NOW", "Store", "address", "answered", "delivery", "everybody", "states", "update"]
 
 NOW = 1_800_000_000.0
 
@@ -118,3 +118,8 @@ class Store:
     async def rows(self, sql: str, *values: object) -> Sequence[tuple[object, ...]]:
         """Any look at the disk."""
         return await self.db.read(lambda conn: conn.execute(sql, values).fetchall())
+
+
+async def states(store: Store) -> list[tuple[object, ...]]:
+    """(state, outcome) of every accepted row, in order."""
+    return list(await store.rows("SELECT state, outcome FROM inbox ORDER BY id"))

@@ -73,7 +73,8 @@ def fill(conn: sqlite3.Connection) -> None:
         ((i + 1, NOW) for i in range(half)),
     )
     conn.executemany(
-        "INSERT INTO ledger(turn_id, day, provider, model, purpose, state, at) VALUES(?,'x','p','m','turn','settled',?)",
+        "INSERT INTO ledger(turn_id, day, provider, model, purpose, state, at) "
+        "VALUES(?,'x','p','m','turn','settled',?)",
         ((i + 1, NOW) for i in range(half)),
     )
     conn.executemany(

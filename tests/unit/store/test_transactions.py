@@ -180,10 +180,9 @@ async def test_a_really_full_disk_loses_nothing_that_was_acknowledged(small_disk
         filler = small_disk / "filler"
         filler.write_bytes(b"x" * (os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize - 64 * 1024))
         acknowledged: list[object] = []
-        with pytest.raises(StoreUnavailable):
-            for number in range(200):
-                await store.say(number, text="x" * 5_000)
-                acknowledged.append(f"7/{number}")
+        while (number := len(acknowledged)) < 200 and await _taken(store, number):
+            acknowledged.append(f"7/{number}")
+        assert 0 < len(acknowledged) < 200
         assert await _keys(store) == acknowledged
         filler.unlink()
         await store.say(999)
@@ -192,6 +191,14 @@ async def test_a_really_full_disk_loses_nothing_that_was_acknowledged(small_disk
     assert survivor.execute("SELECT count(*) FROM inbox").fetchone() == (len(acknowledged) + 1,)
     assert survivor.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     survivor.close()
+
+
+async def _taken(store: Store, number: int) -> bool:
+    try:
+        await store.say(number, text="x" * 5_000)
+    except StoreUnavailable:
+        return False
+    return True
 
 
 async def test_a_process_that_lost_the_home_writes_nothing_more(store: Store) -> None:
