@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -191,6 +192,8 @@ async def _start(
 
 
 def _ready(gateway: Gateway, entrances: _Entrances, notifier: SystemdNotifier, machine: Machine) -> None:
+    gc.collect()
+    gc.freeze()  # what start-up made lives as long as the process: no later collection looks at it again
     gateway.started = True
     targets = ", ".join(t.name for t in gateway.runner.pipeline.targets)
     platforms = ", ".join(p.name for p in gateway.platforms)

@@ -84,13 +84,28 @@ def run_batch(
             held = conn.execute("SELECT generation FROM owner").fetchone()[0]
             if held != generation:
                 raise LostOwnership(f"state.db is owned by generation {held}, this process has {generation}")
-        outcomes = [_run_one(conn, fn) for fn in batch]
-        conn.execute("COMMIT")
+        if len(batch) == 1:
+            outcomes = [_run_alone(conn, batch[0])]
+        else:
+            outcomes = [_run_one(conn, fn) for fn in batch]
+        if conn.in_transaction:
+            conn.execute("COMMIT")
     except BaseException:
         if conn.in_transaction:
             conn.execute("ROLLBACK")
         raise
     return outcomes
+
+
+def _run_alone(conn: sqlite3.Connection, fn: Transaction[Any]) -> tuple[Any, BaseException | None]:
+    """A batch of one needs no savepoint: what it raises undoes the whole transaction."""
+    try:
+        return fn(conn), None
+    except sqlite3.OperationalError:
+        raise
+    except BaseException as error:
+        conn.execute("ROLLBACK")
+        return None, error
 
 
 def _run_one(conn: sqlite3.Connection, fn: Transaction[Any]) -> tuple[Any, BaseException | None]:

@@ -135,7 +135,6 @@ class SqliteTurns:
                 raise LostFence(f"turn {finish.turn_id} was ended by {cause} before its answer")
             for item in finish.items:
                 _append(conn, finish.turn_id, session, principal, generation, step, item, now)
-            _close_model_step(conn, finish.turn_id, now)
             usage = finish.usage
             if usage is not None:
                 _settle(conn, finish.turn_id, usage.input_tokens, usage.output_tokens, usage.cached_tokens,
