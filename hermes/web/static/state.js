@@ -3,12 +3,14 @@
 import {call} from "./wire.js";
 
 const $ = (id) => document.getElementById(id);
-const WORDS = {ok: "works", warn: "look here", bad: "does not work", unchecked: "not checked"};
+const WORDS = {ok: "works", warn: "needs attention", bad: "does not work", unchecked: "not checked"};
 const GROUPS = [["model ", "models"], ["platform ", "platforms"], ["", "gateway"]];
 let connected = true;
 
 export function setConnected(now) {
-  if (connected !== now) { connected = now; if (!now) headline("connection lost, trying again", "warn"); }
+  connected = now;
+  document.body.classList.toggle("lost", !now);
+  if (!now) headline("connection lost, trying again", "warn");
 }
 export function headline(words, kind) {
   const place = $("summary");
@@ -21,7 +23,7 @@ export async function refresh() {
   try {
     health = await call("/api/health");
   } catch (error) {
-    if (error.status !== 401) headline(error.message, "bad");
+    if (error.status !== 401) headline(`${error.message}, trying again`, "bad");
     return;
   }
   const groups = {models: [], platforms: [], gateway: []};
@@ -44,7 +46,7 @@ function sum(health, rehearses) {
   const worst = bad || warn;
   if (worst) headline(`${worst.name}: ${worst.sentence}`, worst.light);
   else if (!health.ready) headline(health.not_ready.join("; "), "warn");
-  else if (rehearses) headline("ready, without a model: the rehearsal answers", "warn");
+  else if (rehearses) headline("ready, but no model: the rehearsal answers", "warn");
   else headline("ready", "ok");
 }
 function line(name, light, sentence) {
