@@ -33,10 +33,13 @@ def _apologise(kind: type[BaseException], error: BaseException, trace: Traceback
 
 
 def leave(code: int) -> NoReturn:
-    """Whatever thread a library left behind cannot keep a dead process alive."""
+    """Whatever thread a library left behind cannot keep a dead process alive.
+
+    Output that could not be written (a full disk, a closed pipe) makes a success a failure.
+    """
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    os._exit(code)
+    os._exit(code or int(getattr(sys.stdout, "lost", 0) > 0))
 
 
 if __name__ == "__main__":

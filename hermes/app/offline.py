@@ -104,7 +104,9 @@ async def talking(loaded: Loaded, environment: Environment) -> AsyncIterator[Non
     Raises ForeignHome, StoreUnavailable. What a turn has not finished at the end is resumed at the next start.
     """
     loop = asyncio.get_running_loop()
-    guard = LoopGuard(lambda kind, text, error: log.error("loop_fault", type=kind, message=text, error=repr(error)))
+    guard = LoopGuard(
+        lambda kind, text, error: log.error("loop_fault", type=kind, message=text, error=repr(error))
+    )
     guard.install(loop)
     machine, faults = _machine(environment)
     machine.offload.install(loop)

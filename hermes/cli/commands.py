@@ -14,9 +14,7 @@ from hermes.cli.codes import OK, USAGE
 from hermes.cli.invocation import Invocation
 from hermes.config.nearest import nearest
 
-app = typer.Typer(
-    name="hermes", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
-)
+app = typer.Typer(name="hermes", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Another file than HERMES_HOME/config.yaml.")
@@ -71,7 +69,9 @@ def check(ctx: typer.Context, config: ConfigFile = None) -> int:
 @app.command("status")
 def status(
     ctx: typer.Context,
-    page_url: Annotated[bool, typer.Option("--page-url", help="Only the page's address, with its token.")] = False,
+    page_url: Annotated[
+        bool, typer.Option("--page-url", help="Only the page's address, with its token.")
+    ] = False,
 ) -> int:
     """Show what works, what does not, and why. Exit code 1 when a part is bad or the gateway is not ready."""
     from hermes.cli import status as do
@@ -158,9 +158,12 @@ app.add_typer(explain, name="explain")
 def explain_error(
     ctx: typer.Context,
     jsonl: Annotated[
-        Path | None, typer.Option("--jsonl", metavar="FILE", help="One recorded error a line; - is standard input.")
+        Path | None,
+        typer.Option("--jsonl", metavar="FILE", help="One recorded error a line; - is standard input."),
     ] = None,
-    platform: Annotated[bool, typer.Option("--platform", help="Errors of platforms, not of providers.")] = False,
+    platform: Annotated[
+        bool, typer.Option("--platform", help="Errors of platforms, not of providers.")
+    ] = False,
     provider: Annotated[str, typer.Option(metavar="NAME", help="Whose error: openai, telegram, ...")] = "",
     status: Annotated[int | None, typer.Option(help="The HTTP status.")] = None,
     exception: Annotated[str | None, typer.Option(metavar="CLASS", help="The exception's class.")] = None,
@@ -173,9 +176,7 @@ def explain_error(
         return do.explain_file(jsonl, platform=platform, invocation=ctx.obj)
     if status is None and exception is None and body is None:
         raise typer.BadParameter("nothing to explain: give --jsonl FILE, or --status, --exception or --body")
-    return do.explain_one(
-        do.record(provider, status, exception, body), platform=platform, invocation=ctx.obj
-    )
+    return do.explain_one(do.record(provider, status, exception, body), platform=platform, invocation=ctx.obj)
 
 
 @explain.command("policy")

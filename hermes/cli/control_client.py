@@ -25,6 +25,13 @@ class NoGateway(HermesError):
         self.absent = absent
 
 
+def not_listening(home: Path) -> NoGateway:
+    """The home's lock is held, and still nobody listens."""
+    return NoGateway(
+        f"a gateway holds {home} but does not listen: it is starting or stopping; try again in a moment"
+    )
+
+
 class Refused(HermesError):
     """The gateway answered with a sentence that says why not."""
 

@@ -36,23 +36,28 @@ class Setting:
 
 def explain_config(config_path: Path | None, invocation: Invocation) -> int:
     """Prints every key. Raises ConfigError."""
-    environment = Environment.read()
-    loaded = load(environment, config_path)
-    places = _places(config_path, environment)
-    found = [
-        Setting(show_path(path), _shown(path, value, places.places.get(path)), _source(path, places))
-        for path, value in leaves(loaded.config)
-    ]
+    found, notices = in_force(Environment.read(), config_path)
     if invocation.json:
         print_json([{"path": one.path, "value": one.value, "source": one.source} for one in found])
         return OK
-    for notice in loaded.notices:
+    for notice in notices:
         sys.stderr.write(f"note: {notice}\n")
     lines = table("key", "value", "from")
     for one in found:
         lines.add_row(one.path, one.value, one.source, style="dim" if one.source == DEFAULT else None)
     console().print(lines)
     return OK
+
+
+def in_force(environment: Environment, config_path: Path | None) -> tuple[list[Setting], tuple[str, ...]]:
+    """Every key ``hermes run`` would run with, and the notices of the load. Raises ConfigError."""
+    loaded = load(environment, config_path)
+    places = _places(config_path, environment)
+    found = [
+        Setting(show_path(path), _shown(path, value, places.places), _source(path, places))
+        for path, value in leaves(loaded.config)
+    ]
+    return found, loaded.notices
 
 
 def leaves(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, object]]:
@@ -70,15 +75,15 @@ def leaves(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, object]
         yield path, value
 
 
-def _shown(path: KeyPath, value: object, place: Place | None) -> str:
+def _shown(path: KeyPath, value: object, places: Mapping[KeyPath, Place]) -> str:
     match value:
         case SecretStr():
             return "(a secret)" if value.get_secret_value() else "(none)"
         case tuple():
-            return f"[{', '.join(_shown(path, one, place) for one in value)}]"
+            return f"[{', '.join(_shown((*path, at), one, places) for at, one in enumerate(value))}]"
         case Mapping():
             return "{}"
-        case _ if value and (is_secret_path(path) or _from_variable(place)):
+        case _ if value and (is_secret_path(path) or _from_variable(places.get(path))):
             return "(hidden)"
         case Enum():
             return str(value.value)

@@ -151,5 +151,7 @@ def _show(answers: Iterable[Answer]) -> None:
     for one in answers:
         reason = f"{one['reason']}/{one['detail']}" if one["detail"] else str(one["reason"])
         named = "" if one["id"] is None else str(one["id"])
-        lines.add_row(named, reason, "yes" if one["retryable"] else "no", str(one["action"]), str(one["rule"]))
+        lines.add_row(
+            named, reason, "yes" if one["retryable"] else "no", str(one["action"]), str(one["rule"])
+        )
     console().print(lines)

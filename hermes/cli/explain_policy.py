@@ -37,7 +37,13 @@ def explain_policy(config_path: Path | None, invocation: Invocation) -> int:
         print_json(as_dict(policy, config))
         return OK
     screen = console()
-    for section in (_targets(policy), _calls(policy, config), _cures(policy), _delivery(config), _links(config)):
+    for section in (
+        _targets(policy),
+        _calls(policy, config),
+        _cures(policy),
+        _delivery(config),
+        _links(config),
+    ):
         lines = table("", "", title=section.title)
         lines.show_header = False
         for row in section.rows:
@@ -61,7 +67,8 @@ def as_dict(policy: RecoveryPolicy, config: Config) -> dict[str, object]:
     """For programs; seconds."""
     return {
         "targets": [
-            {"name": t.name, "context_window": t.context_window, "max_output": t.max_output} for t in policy.targets
+            {"name": t.name, "context_window": t.context_window, "max_output": t.max_output}
+            for t in policy.targets
         ],
         "retries_per_target": policy.retries,
         "waits": [list(_range(policy, n)) for n in range(1, policy.retries + 1)],
@@ -93,10 +100,16 @@ def _calls(policy: RecoveryPolicy, config: Config) -> Section:
         (
             ("retries", f"{policy.retries} after the first attempt, for each target"),
             ("waits between", waits or "none"),
-            ("a stated wait", f"is obeyed up to {policy.retry_after_cap:g} s; longer: the next target, or the end"),
+            (
+                "a stated wait",
+                f"is obeyed up to {policy.retry_after_cap:g} s; longer: the next target, or the end",
+            ),
             ("repairs", repairs),
             ("most calls in all", f"{bound(policy)}, whatever happens"),
-            ("time of a turn", f"{config.agent.turn_deadline:g} s of active time, {config.agent.max_turns} steps"),
+            (
+                "time of a turn",
+                f"{config.agent.turn_deadline:g} s of active time, {config.agent.max_turns} steps",
+            ),
         ),
     )
 
@@ -125,7 +138,10 @@ def _delivery(config: Config) -> Section:
         "A message that cannot be sent",
         (
             ("retries of a sweep", f"{sent.max_retries}, first wait {sent.base_delay:g} s, doubling"),
-            ("unknown outcome", "repeated once with a mark" if sent.uncertain == "mark" else "held for the owner"),
+            (
+                "unknown outcome",
+                "repeated once with a mark" if sent.uncertain == "mark" else "held for the owner",
+            ),
             ("network down", "waits for the link; the message waits on disk"),
             ("given up", f"after {config.gateway.max_age / 3600:g} h, or when the platform refuses for good"),
         ),
@@ -148,9 +164,7 @@ def _links(config: Config) -> Section:
 
 def _range(policy: RecoveryPolicy, retry: int) -> tuple[float, float]:
     """The shortest and the longest wait before a retry."""
-    low, high = (
-        backoff(retry, u, base=policy.base, cap=policy.cap, ratio=policy.ratio) for u in (0.0, 1.0)
-    )
+    low, high = (backoff(retry, u, base=policy.base, cap=policy.cap, ratio=policy.ratio) for u in (0.0, 1.0))
     return low, high
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.codes import OK
-from hermes.cli.control_client import ControlClient, NoGateway
+from hermes.cli.control_client import ControlClient, NoGateway, not_listening
 from hermes.cli.invocation import Invocation
 from hermes.cli.screen import clean, console, print_json, table
 from hermes.config.environment import Environment
@@ -25,7 +25,11 @@ def send(target: str, text: str, invocation: Invocation) -> int:
     if invocation.json:
         print_json({**found, "gateway": running})
         return OK
-    when = "" if running or found["state"] == "delivered" else "; it goes out when a gateway runs here (`hermes run`)"
+    when = (
+        ""
+        if running or found["state"] == "delivered"
+        else "; it goes out when a gateway runs here (`hermes run`)"
+    )
     parts = "" if found["parts"] == 1 else f" in {found['parts']} parts"
     sys.stdout.write(f"accepted: delivery {found['delivery']}{parts} to {target}{when}\n")
     return OK
@@ -78,10 +82,7 @@ def _ask(operation: str, alone: Callable[[Actions], Awaitable[Any]], **arguments
     try:
         return offline.act(environment, None, alone), False
     except HomeInUse:
-        raise NoGateway(
-            f"a gateway holds {environment.home} but does not listen: it is starting or stopping; "
-            "try again in a moment"
-        ) from None
+        raise not_listening(environment.home) from None
 
 
 def _show(letters: list[dict[str, Any]]) -> None:
@@ -93,4 +94,6 @@ def _show(letters: list[dict[str, Any]]) -> None:
         lines.add_row(one["id"], str(one["part"]), str(one["state"]), since, clean(where), why)
     screen = console()
     screen.print(lines)
-    screen.print("try again: hermes dead-letters retry ID; take off the list: hermes dead-letters drop ID", style="dim")
+    screen.print(
+        "try again: hermes dead-letters retry ID; take off the list: hermes dead-letters drop ID", style="dim"
+    )

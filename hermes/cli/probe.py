@@ -47,10 +47,16 @@ def ask(host: str, port: int) -> tuple[bool, list[str]]:
 
 def address(environment: Environment, config: Path | None) -> tuple[str, int]:
     """Where to ask: HERMES_BIND, else ``gateway.bind`` of the file, else the default. Raises ConfigError."""
-    bind = environment.variables.get("HERMES_BIND", "").strip() or _bind_in_file(environment, config) or DEFAULT_BIND
+    bind = (
+        environment.variables.get("HERMES_BIND", "").strip()
+        or _bind_in_file(environment, config)
+        or DEFAULT_BIND
+    )
     host, _, port = bind.rpartition(":")
     if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise NoAnswer("gateway.bind (or HERMES_BIND) names no port; `hermes check` says what is wrong with it")
+        raise NoAnswer(
+            "gateway.bind (or HERMES_BIND) names no port; `hermes check` says what is wrong with it"
+        )
     plain = host.strip("[]")
     return EVERYWHERE.get(plain, plain), int(port)
 

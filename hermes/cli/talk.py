@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from hermes.cli.codes import FAILED, OK, USAGE
-from hermes.cli.control_client import ControlClient, NoGateway
+from hermes.cli.control_client import ControlClient, NoGateway, not_listening
 from hermes.cli.dialogue import Dialogue
 from hermes.cli.invocation import Invocation
 from hermes.cli.screen import print_json
@@ -77,7 +77,4 @@ def _alone(environment: Environment, text: str | None, invocation: Invocation) -
             finally:
                 sink.close(1.0)
     except HomeInUse:
-        raise NoGateway(
-            f"a gateway holds {environment.home} but does not listen: it is starting or stopping; "
-            "try again in a moment"
-        ) from None
+        raise not_listening(environment.home) from None
