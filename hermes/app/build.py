@@ -34,6 +34,7 @@ from hermes.gateway.questions import Questions
 from hermes.gateway.replies import PlatformReplies
 from hermes.gateway.sweep import Sweep
 from hermes.gateway.view import Views
+from hermes.platforms.telegram.config import TelegramConfig
 from hermes.platforms.web.adapter import WebPlatform, make_update
 from hermes.providers.rehearsal.config import RehearsalConfig
 from hermes.store.database import Database
@@ -117,7 +118,7 @@ def build(
     )  # fmt: skip
     links = Links(
         book, ingest, clock, machine.random, machine.supervisor, settings.reconnect_policy(config),
-        checkpoints=machine.checkpoints, on_change=hooks.link_changed, on_notice=hooks.link_notice,
+        checkpoints=machine.checkpoints, may_receive=_token_is_free(config, machine), on_change=hooks.link_changed, on_notice=hooks.link_notice,
     )  # fmt: skip
     health = _health(config, machine, stores.sessions, links, agent, hooks)
     door = Door(
@@ -201,6 +202,13 @@ def _platforms(config: Config, machine: Machine) -> PlatformBook:
     adapters = [make_platform(name, c, machine.network) for name, c in enabled.items()]
     # the page's adapter is always there: the CLI's `hermes chat` speaks through it too
     return PlatformBook([WebPlatform(), *adapters])
+
+
+def _token_is_free(config: Config, machine: Machine) -> Callable[[str], bool]:
+    """Whether this process may receive for a platform: one bot token, one receiver a machine (R32)."""
+    names = machine.exclusive
+    tokens = {n: p.token.get_secret_value() for n, p in config.platforms.items() if isinstance(p, TelegramConfig)}
+    return lambda platform: names is None or platform not in tokens or names.hold(f"{platform}:{tokens[platform]}")
 
 
 def _toolbox(

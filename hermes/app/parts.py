@@ -31,6 +31,7 @@ from hermes.gateway.sweep import Sweep
 from hermes.gateway.view import Views
 from hermes.providers.network import Network
 from hermes.runtime.checkpoints import Checkpoints
+from hermes.runtime.exclusive import ExclusiveNames
 from hermes.runtime.lag import LagMonitor
 from hermes.runtime.offload import Offload
 from hermes.runtime.supervisor import Supervisor
@@ -56,6 +57,7 @@ class Machine:
     output_lost: Callable[[], int]
     escalate: Callable[[BaseException], None]
     random: Callable[[], float] = random.random
+    exclusive: ExclusiveNames | None = None
 
 
 @dataclass(slots=True)

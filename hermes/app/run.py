@@ -30,6 +30,7 @@ from hermes.providers.network import Network
 from hermes.runtime.checkpoints import Checkpoints
 from hermes.runtime.children import ChildGroups
 from hermes.runtime.clock import SystemClock
+from hermes.runtime.exclusive import ExclusiveNames, machine_directory
 from hermes.runtime.lag import LagMonitor, Stall
 from hermes.runtime.logs import get_logger
 from hermes.runtime.loop import LoopGuard
@@ -98,6 +99,8 @@ async def serve(loaded: Loaded, environment: Environment, output: Output, served
         if stuck:
             log.error("tasks_did_not_end", tasks=stuck)
         machine.offload.close()
+        if machine.exclusive is not None:
+            machine.exclusive.release()
         guard.uninstall(loop)
 
 
@@ -115,6 +118,7 @@ def _machine(environment: Environment, output: Output, shutdown: Shutdown, serve
         environment.home, environment, clock, supervisor, Offload(children=ChildGroups()),
         Network(ThreadedResolver()), Figures(Metrics()), LagMonitor(on_stall=_stalled),
         Checkpoints(environment.crash_at), output.lost, escalate,
+        exclusive=ExclusiveNames(machine_directory(environment.runtime_dir)),
     )  # fmt: skip
 
 

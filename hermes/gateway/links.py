@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from hermes.core.clock import Clock
+from hermes.core.delivery import DeliveryFacts, Sent
 from hermes.core.errors import PlatformFailure
 from hermes.core.links import Connected, CycleCompleted, CycleFailed, Link
 from hermes.core.ports import Platform
@@ -23,6 +24,14 @@ from hermes.runtime.logs import get_logger
 from hermes.runtime.supervisor import Supervisor
 
 log = get_logger(__name__)
+
+
+def _held_elsewhere(platform: str) -> DeliveryFacts:
+    """Another gateway on this machine holds the token: stand by, take over when it is gone (R32)."""
+    return DeliveryFacts(
+        platform, status=409, message="Conflict: another gateway on this machine receives with this token",
+        sent=Sent.NOT_SENT,
+    )  # fmt: skip
 
 
 class Links:
@@ -38,6 +47,7 @@ class Links:
         policy: ReconnectPolicy,
         *,
         checkpoints: Checkpoints,
+        may_receive: Callable[[str], bool] = lambda platform: True,
         on_change: Callable[[Link], None] = lambda link: None,
         on_notice: Callable[[Link, str], None] = lambda link, text: None,
     ) -> None:
@@ -48,6 +58,7 @@ class Links:
         self._supervisor = supervisor
         self.policy = policy
         self._checkpoints = checkpoints
+        self._may_receive = may_receive
         self._on_change = on_change
         self._on_notice = on_notice
         self._links: dict[str, Link] = {}
@@ -86,6 +97,8 @@ class Links:
         connected = False
         while True:
             try:
+                if not self._may_receive(platform.name):
+                    raise PlatformFailure(_held_elsewhere(platform.name))
                 if not connected:
                     await platform.connect()
                     connected = True
