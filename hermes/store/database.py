@@ -101,9 +101,9 @@ def _run_alone(conn: sqlite3.Connection, fn: Transaction[Any]) -> tuple[Any, Bas
     """A batch of one needs no savepoint: what it raises undoes the whole transaction."""
     try:
         return fn(conn), None
-    except sqlite3.OperationalError:
-        raise
     except BaseException as error:
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, _OF_ONE_TRANSACTION):
+            raise  # as in _run_one
         conn.execute("ROLLBACK")
         return None, error
 
