@@ -21,6 +21,7 @@ from hermes.gateway.live import LiveBus
 from hermes.gateway.pacer import Pacer
 from hermes.gateway.platform_book import PlatformBook
 from hermes.policy import drafts
+from hermes.policy.delivery import classify_delivery
 from hermes.runtime.checkpoints import Checkpoints
 from hermes.runtime.logs import get_logger
 from hermes.runtime.supervisor import Supervisor
@@ -212,6 +213,8 @@ class TurnView:
     async def _draft_failed(self, failure: PlatformFailure, draft: Draft, first: bool) -> None:
         assert self._state is not None
         facts = failure.facts
+        if not first and classify_delivery(facts).detail == "not_modified":
+            return  # a resumed turn wrote again what stands there already (R17)
         if facts.retry_after is not None:
             await self._views.pacer.ban(self._claim.address, self._views.clock.now() + facts.retry_after)
         self._state = drafts.refused(self._state, self._views.clock.monotonic(), facts.retry_after)
