@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +19,14 @@ pytestmark = pytest.mark.wire
 TELEGRAM = """
 platforms:
   telegram: {enabled: true, token: "424242:simulated-token-of-a-bot", allowed_users: [7]}
+"""
+
+KEY = "sk-canary-0123456789abcdef0123"
+DEAD_MODEL = f"""
+model: {{provider: main, model: m}}
+agent: {{api_max_retries: 0}}
+providers:
+  main: {{kind: openai, base_url: "http://127.0.0.1:9/v1", api_key: "{KEY}"}}
 """
 
 
@@ -130,3 +139,42 @@ def test_a_socket_that_a_killed_gateway_left_behind_does_not_matter(home: Home) 
     assert (home.path / "control.sock").exists()
     assert home.hermes("status").returncode == 1
     assert "“after the kill”" in home.hermes("chat", "after the kill").stdout
+
+
+def test_a_chat_speaks_to_no_platform(home: Home) -> None:
+    home.path.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as telegram:
+        base = f"http://127.0.0.1:{telegram.getsockname()[1]}"
+        section = TELEGRAM.replace("enabled: true", f'enabled: true, base_url: "{base}"')
+        (home.path / "config.yaml").write_text(section, "utf-8")
+        home.hermes("send", "telegram:7", "waits")
+        assert home.hermes("chat", "hi").returncode == 0
+        telegram.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            telegram.accept()
+    with closing(sqlite3.connect(home.path / "state.db")) as store:
+        assert store.execute("SELECT state FROM outbox WHERE platform='telegram'").fetchall() == [
+            ("pending",)
+        ]
+
+
+def test_log_lines_go_to_a_file_and_hold_no_secret(home: Home) -> None:
+    home.path.mkdir()
+    (home.path / "config.yaml").write_text(DEAD_MODEL, "utf-8")
+    done = home.hermes("chat", "hi")
+    log = (home.path / "logs" / "chat.log").read_text("utf-8")
+    assert "provider_failed" in log
+    assert "provider_failed" not in done.stdout + done.stderr
+    assert KEY not in log + done.stdout + done.stderr
+
+
+def test_a_dead_model_makes_status_fail_and_name_it(home: Home) -> None:
+    home.path.mkdir()
+    (home.path / "config.yaml").write_text(DEAD_MODEL, "utf-8")
+    with home.gateway():
+        home.hermes("chat", "hi")
+        done = home.hermes("status")
+        found = json.loads(home.hermes("status", "--json").stdout)
+    assert done.returncode == 1
+    assert "model main/m" in done.stdout
+    assert {item["name"]: item["light"] for item in found["items"]}["model main/m"] == "bad"
