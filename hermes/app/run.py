@@ -22,6 +22,7 @@ from hermes.app.parts import Gateway, Machine
 from hermes.app.reloading import Reloader
 from hermes.config.environment import Environment
 from hermes.config.load import Loaded
+from hermes.core.errors import StoreUnavailable
 from hermes.core.records import TurnCause
 from hermes.gateway.control import ControlServer
 from hermes.gateway.health import as_dict
@@ -253,13 +254,20 @@ def housekeeping(gateway: Gateway, machine: Machine) -> Callable[[], Awaitable[N
     async def forever() -> None:
         while True:
             await machine.clock.sleep(HOUSEKEEPING_SECONDS)
-            for session in await gateway.questions.expire():
-                gateway.dispatch.lanes.wake(session)
-            if not gateway.lane.running:
-                await gateway.sessions.index_new_text()
-            machine.metrics.observe(await gateway.sessions.figures(), machine.clock.now())
+            try:
+                await _housework(gateway, machine)
+            except StoreUnavailable as error:
+                log.error("housekeeping_waits_for_the_store", error=str(error))
 
     return forever
+
+
+async def _housework(gateway: Gateway, machine: Machine) -> None:
+    for session in await gateway.questions.expire():
+        gateway.dispatch.lanes.wake(session)
+    if not gateway.lane.running:
+        await gateway.sessions.index_new_text()
+    machine.metrics.observe(await gateway.sessions.figures(), machine.clock.now())
 
 
 def _crashed(name: str, error: BaseException) -> None:

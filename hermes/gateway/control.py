@@ -80,6 +80,9 @@ class ControlServer:
             if not isinstance(request, dict):
                 raise ValueError("a request is a JSON object")
             result = await self._answer(request, send)
+        except TimeoutError:
+            await send({"error": "no answer came in time; `hermes status` shows what is wrong"})
+            return
         except (HermesError, ValueError, KeyError) as error:
             await send({"error": f"{error}" if not isinstance(error, KeyError) else f"missing {error}"})
             return

@@ -33,6 +33,8 @@ log = get_logger(__name__)
 ChatKey = tuple[str, str, str]
 _RANK = {priority: rank for rank, priority in enumerate(Priority)}
 _STORE_RETRY_SECONDS = 1.0
+LONGEST_WAIT_SECONDS = 3600.0
+"""A wait that was stored is looked at again at least this often: the wall clock may have been set (R41)."""
 
 
 @dataclass(slots=True)
@@ -153,7 +155,7 @@ class Courier:
             self._park(key, chat)
             return
         if wait > 0:
-            self._sleep(key, chat, wait)
+            self._sleep(key, chat, min(wait, LONGEST_WAIT_SECONDS))
             return
         try:
             await self._pacer.grant(key)

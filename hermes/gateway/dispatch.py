@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hermes.core.clock import Clock
-from hermes.core.errors import Poison
+from hermes.core.errors import Poison, StoreUnavailable
 from hermes.core.events import ButtonEvent, Event, MessageEvent, NothingToDo
 from hermes.core.ids import InboxId, SessionId
 from hermes.core.ports import TurnInput
@@ -37,6 +37,7 @@ log = get_logger(__name__)
 
 NORMALISE_ATTEMPTS = 3
 EVENT_CACHE = 5_000
+STORE_RETRY_SECONDS = 2.0
 
 
 @dataclass(slots=True)
@@ -102,7 +103,13 @@ class Dispatch:
             await self._wake.wait()
             self._wake.clear()
             while self._queue:
-                await self._triage(self._queue.popleft())
+                row = self._queue.popleft()
+                try:
+                    await self._triage(row)
+                except StoreUnavailable as error:
+                    self._queue.appendleft(row)
+                    log.error("triage_waits_for_the_store", error=str(error))
+                    await self.clock.sleep(STORE_RETRY_SECONDS)
 
     def stop_intake(self) -> None:
         """No new turn begins; what is queued stays on disk."""
@@ -124,6 +131,8 @@ class Dispatch:
             return
         try:
             await self._route(row, row.session_id, event)
+        except StoreUnavailable:
+            raise
         except Exception as error:  # R26: dispatch: one row's fault is not the queue's
             log.error("triage_fault", row=row.id, error=repr(error))
             await self._poisoned(row, error)
@@ -221,9 +230,14 @@ class Dispatch:
 
     async def _serve(self, session: SessionId, run: LaneRun) -> None:
         while not self._stopped:
-            claim = await self.turns.claim(
-                session, self.clock.now(), self.access.may_run, self._first_step
-            )
+            try:
+                claim = await self.turns.claim(
+                    session, self.clock.now(), self.access.may_run, self._first_step
+                )
+            except StoreUnavailable as error:
+                log.error("claim_waits_for_the_store", error=str(error))
+                asyncio.get_running_loop().call_later(STORE_RETRY_SECONDS, self.lanes.wake, session)
+                return
             if claim is None:
                 return
             events = {row.id: self._events.pop(row.id, None) for row in claim.rows}

@@ -12,8 +12,8 @@ from functools import partial
 
 from hermes.core.clock import Clock
 from hermes.core.delivery import DeliveryFacts, Sent
-from hermes.core.errors import PlatformFailure
-from hermes.core.links import Connected, CycleCompleted, CycleFailed, Link
+from hermes.core.errors import PlatformFailure, StoreUnavailable
+from hermes.core.links import Connected, CycleCompleted, CycleFailed, Link, LinkState
 from hermes.core.ports import Platform
 from hermes.gateway.ingest import Ingest
 from hermes.gateway.platform_book import PlatformBook
@@ -24,6 +24,8 @@ from hermes.runtime.logs import get_logger
 from hermes.runtime.supervisor import Supervisor
 
 log = get_logger(__name__)
+
+STORE_RETRY_SECONDS = 2.0
 
 
 def _held_elsewhere(platform: str) -> DeliveryFacts:
@@ -112,6 +114,10 @@ class Links:
                 self._last_cycle[platform.name] = self._clock.now()
                 self._event(platform, CycleCompleted())
                 self._platforms.set_up(platform.name, True)
+            except StoreUnavailable as error:
+                # nothing was confirmed: the platform offers the same updates again
+                log.error("intake_waits_for_the_store", platform=platform.name, error=str(error))
+                await self._clock.sleep(STORE_RETRY_SECONDS)
             except PlatformFailure as failure:
                 connected = await self._failed(platform, failure, connected)
 
@@ -119,7 +125,7 @@ class Links:
         """Waits as the link's state says; returns whether the connection may be used again."""
         verdict = classify_delivery(failure.facts)
         link = self._event(platform, CycleFailed(verdict))
-        if not connected or not link.is_usable:
+        if not connected or not (link.is_usable or link.state is LinkState.CONFLICT):
             self._platforms.set_up(platform.name, False)
         log.warning(
             "link_failed", platform=platform.name, state=link.state.value, reason=verdict.reason.value,

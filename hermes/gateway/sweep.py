@@ -16,11 +16,13 @@ from hermes.core.delivery import (
     Bury as DecideBury,
 )
 from hermes.core.delivery import (
+    DeliveryFacts,
     DeliveryReason,
     DeliveryVerdict,
     SendAgain,
     SendMarked,
     SendPlain,
+    Sent,
     Succeeded,
 )
 from hermes.core.delivery import (
@@ -149,6 +151,10 @@ class Sweep:
                 receipt = await platform.send(outgoing)
         except PlatformFailure as failure:
             return classify_delivery(failure.facts), failure
+        except TimeoutError:
+            # above every limit of the adapter: the bytes may have left
+            slow = DeliveryFacts(platform.name, "TimeoutError", message="no answer in time", sent=Sent.MAYBE_SENT)
+            return classify_delivery(slow), PlatformFailure(slow)
         self._checkpoints.reach("sending_after_bytes")
         return Delivered(receipt.message_ref)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 
 import pytest
 
+from hermes.core.delivery import DeliveryFacts
 from tests.simulation.outside import (
     DELIVERED_THEN_TIMED_OUT,
     Answer,
@@ -317,3 +319,34 @@ def test_a_stale_stop_is_told_not_obeyed(make: Make) -> None:
     world.run(30)
     assert "done" in world.heard()
     assert any("did not carry it out" in t for t in world.heard())
+
+
+# ---- the disk ----
+
+
+@pytest.mark.parametrize("full_at", [0.0, 0.3, 1.2, 2.5])
+def test_a_disk_that_is_full_for_two_minutes_costs_time_and_nothing_else(make: Make, full_at: float) -> None:
+    world = make([answer("one", after=2.0)])
+    world.run(1)
+    world.say("first")
+    world.run(full_at)
+    world.disk.fail_with = sqlite3.OperationalError("database or disk is full")
+    world.say("second", chat="8")
+    world.run(120)
+    assert world.heard("8") == []
+    world.disk.fail_with = None
+    world.run(120)
+    assert world.heard("7") + world.heard("8") in (["one", "You said: second"], ["You said: first", "one"])
+    assert [o for _, o in world.outcomes()] == ["answered", "answered"]
+    assert len(world.model.requests) == 2  # what was paid for is not asked for again
+
+
+def test_sends_go_on_while_another_program_takes_our_updates(make: Make) -> None:
+    conflict = DeliveryFacts("telegram", "Conflict", 409, message="Conflict: terminated by other getUpdates request")
+    world = make([answer("late", after=20.0)])
+    world.run(1)
+    world.say("hi")
+    world.run(1)
+    world.server.poll_failures.extend([conflict] * 200)
+    world.say("not heard")
+    assert world.run(40).heard() == ["late"]
