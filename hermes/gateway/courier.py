@@ -25,6 +25,7 @@ from hermes.core.stores import Outbox
 from hermes.gateway.pacer import Pacer
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.sweep import Bury, Delivered, Hold, PutBack, Sweep, WaitForLink
+from hermes.policy.delivery import MARK_DELAY
 from hermes.runtime.logs import get_logger
 from hermes.runtime.supervisor import Supervisor
 
@@ -151,7 +152,7 @@ class Courier:
         chat = self._chats[key]
         row = chat.rows[0]
         wait = max(row.not_before, self._pacer.blocked_until(key)) - self._clock.now()
-        if not self._platforms.is_up(row.address.platform):
+        if not self._may_go(row):
             self._park(key, chat)
             return
         if wait > 0:
@@ -168,6 +169,14 @@ class Courier:
             log.error("delivery_fault", seq=row.seq, error=repr(error))
             await self._end(chat, row, Bury(f"internal error: {type(error).__name__}"))
         self._next(key, chat)
+
+    def _may_go(self, row: OutboxRow) -> bool:
+        """A possible repeat is its row's last try: it waits for a proof that the platform answers again."""
+        platform = row.address.platform
+        if not self._platforms.is_up(platform):
+            return False
+        doubtful_since = row.not_before - MARK_DELAY
+        return not row.marked or self._platforms.proven_at(platform) >= doubtful_since
 
     async def _send(self, key: ChatKey, chat: _Chat, row: OutboxRow) -> None:
         now = self._clock.now()
@@ -230,7 +239,7 @@ class Courier:
             chat.timer.cancel()
             chat.timer = None
         row = chat.rows[0]
-        if row.expires_at <= self._clock.now() and not self._platforms.is_up(key[0]):
+        if row.expires_at <= self._clock.now() and not self._may_go(row):
             self._supervisor.spawn(self._expire(key, chat, row), "courier.expire")
             return
         self._enqueue(key, chat)

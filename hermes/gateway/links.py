@@ -113,7 +113,7 @@ class Links:
                 self._checkpoints.reach("after_offset")
                 self._last_cycle[platform.name] = self._clock.now()
                 self._event(platform, CycleCompleted())
-                self._platforms.set_up(platform.name, True)
+                self._platforms.prove(platform.name, self._clock.now())
             except StoreUnavailable as error:
                 # nothing was confirmed: the platform offers the same updates again
                 log.error("intake_waits_for_the_store", platform=platform.name, error=str(error))

@@ -14,6 +14,7 @@ class PlatformBook:
     def __init__(self, platforms: Iterable[Platform]) -> None:
         self._platforms = {p.name: p for p in platforms}
         self._up: set[str] = {p.name for p in self._platforms.values() if p.delivers_at_commit}
+        self._proven: dict[str, float] = {}
         self._on_up: list[Callable[[str], None]] = []
 
     def __iter__(self) -> Iterator[Platform]:
@@ -43,6 +44,17 @@ class PlatformBook:
                 wake(name)
         elif not up:
             self._up.discard(name)
+
+    def prove(self, name: str, now: float) -> None:
+        """A receive cycle completed at ``now`` (unix seconds): the platform certainly answers us."""
+        self._proven[name] = now
+        self.set_up(name, True)
+        for wake in self._on_up:
+            wake(name)
+
+    def proven_at(self, name: str) -> float:
+        """When the last receive cycle completed; 0: none yet."""
+        return self._proven.get(name, 0.0)
 
     def on_up(self, wake: Callable[[str], None]) -> None:
         """Registers someone to be told when a platform can be sent to again."""

@@ -39,6 +39,9 @@ class ChatServer:
     failures: deque[DeliveryFacts | str] = field(default_factory=deque)
     poll_failures: deque[DeliveryFacts] = field(default_factory=deque)
     down_until: float = 0.0
+    broken: DeliveryFacts | None = None  # every call fails like this
+    poll_broken: DeliveryFacts | None = None  # every receive cycle fails like this
+    polls: int = 0
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     next_id: int = 1
     sends: list[tuple[float, str, str]] = field(default_factory=list)
@@ -104,8 +107,11 @@ class SimPlatform:
         self._reach()
 
     async def receive(self) -> Batch:
+        self.server.polls += 1
         while True:
             self._reach()
+            if self.server.poll_broken is not None:
+                raise PlatformFailure(self.server.poll_broken)
             if self.server.poll_failures:
                 raise PlatformFailure(self.server.poll_failures.popleft())
             while self.server.updates and self.server.updates[0][0] <= self._offset:
@@ -174,6 +180,8 @@ class SimPlatform:
     def _reach(self) -> None:
         if self.server.now() < self.server.down_until:
             raise PlatformFailure(network_down())
+        if self.server.broken is not None:
+            raise PlatformFailure(self.server.broken)
 
 
 # ---- the model ----------------------------------------------------------------------------------
