@@ -188,7 +188,7 @@ class Pipeline:
         if verdict is not None and failure is not None:
             log.warning(
                 "provider_failed", target=target.name, reason=reason, detail=verdict.detail, rule=verdict.rule,
-                status=failure.facts.status, error=failure.facts.message[:300],
+                status=failure.facts.status, error=_brief(failure.facts.message),
             )  # fmt: skip
 
 
@@ -249,6 +249,11 @@ _WHY: Mapping[Reason, str] = {
 def _retry_text(target: Target, verdict: Verdict, seconds: float, number: int, of: int) -> str:
     why = _WHY.get(verdict.reason, f"failed ({verdict.reason.value})")
     return f"{target.name} {why}; trying again in {seconds:.0f} s ({number} of {of})."
+
+
+def _brief(text: str, limit: int = 300) -> str:
+    """Short enough for a line; cut between words, or half a secret would escape the redactor (R40)."""
+    return text if len(text) <= limit else f"{text[:limit].rpartition(' ')[0]} …"
 
 
 def _repair_text(repair: Repair) -> str:

@@ -16,11 +16,14 @@ class NoCredential(HermesError):
 
 
 def secrets_in(model: object) -> Iterator[str]:
-    """Every secret value anywhere in a configuration object."""
+    """Every secret value anywhere in a configuration object; of a bot's token also the half that is secret."""
     if isinstance(model, SecretStr):
         value = model.get_secret_value()
         if value:
             yield value
+        number, colon, secret = value.partition(":")
+        if colon and number.isdigit():
+            yield secret
     elif isinstance(model, BaseModel):
         for name in type(model).model_fields:
             yield from secrets_in(getattr(model, name))
