@@ -80,6 +80,7 @@ class WebServer:
         """Raises OSError when the address cannot be bound."""
         body = self.settings.max_message_bytes * ESCAPE_FACTOR + 1024
         app = web.Application(middlewares=[self._guard], client_max_size=body)
+        app.on_response_prepare.append(_protect)
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/startupz", self._startupz)
@@ -124,9 +125,6 @@ class WebServer:
             response = _problem(503, "the store does not take anything at the moment; try again in a minute")
         except HermesError as error:
             response = _problem(503, str(error))
-        if not response.prepared:
-            response.headers.update(SECURITY_HEADERS)
-            response.headers.setdefault("Cache-Control", "no-store")
         return response
 
     def _refusal(self, request: web.Request) -> web.Response | None:
@@ -247,8 +245,13 @@ class WebServer:
 
 
 def _problem(status: int, sentence: str) -> web.Response:
-    headers = {**SECURITY_HEADERS, "Cache-Control": "no-store"}
-    return web.json_response({"error": sentence}, status=status, headers=headers)
+    return web.json_response({"error": sentence}, status=status)
+
+
+async def _protect(request: web.Request, response: web.StreamResponse) -> None:
+    """On every answer, streams included."""
+    response.headers.update(SECURITY_HEADERS)
+    response.headers.setdefault("Cache-Control", "no-store")
 
 
 def _key(body: dict[str, Any]) -> str:

@@ -15,12 +15,15 @@ from typing import Final
 
 from aiohttp import web
 
-from hermes.core.door import ChatLine, FrontDoor, LiveEvent, LiveKind
+from hermes.core.door import ChatLine, FrontDoor, LiveEvent, LiveKind, LiveReader
 from hermes.core.errors import StoreUnavailable
 
 PAGE_LINES: Final = 200
 RECONNECT_MS: Final = 1000
 """What the browser waits before it comes back."""
+
+LOOK_SECONDS: Final = 1.0
+"""How soon a stream that says nothing notices that its browser went away."""
 
 WRITE_SECONDS: Final = 30.0
 """A browser that takes nothing for so long is gone, whatever TCP believes."""
@@ -39,12 +42,7 @@ async def serve_events(
             position = await _catch_up(response, door, chat_id, position)
             await _write(response, _event("hello", {"heartbeat": heartbeat}))
             while True:
-                try:
-                    async with asyncio.timeout(heartbeat):
-                        event = await events.next()
-                except TimeoutError:
-                    await _write(response, _event("beat", {}))
-                    continue
+                event = await _next(request, response, events, heartbeat)
                 match event.kind:
                     case LiveKind.CLOSING:
                         return response
@@ -54,6 +52,25 @@ async def serve_events(
                         await _write(response, _event("live", _live(event)))
     except (ConnectionResetError, ConnectionAbortedError, BrowserStuck, StoreUnavailable):
         return response  # the browser comes back by itself, from where it was
+
+
+async def _next(
+    request: web.Request, response: web.StreamResponse, events: LiveReader, heartbeat: float
+) -> LiveEvent:
+    """The next event, with signs of life while there is none. Raises ConnectionResetError, BrowserStuck."""
+    quiet = 0.0
+    while True:
+        wait = min(LOOK_SECONDS, heartbeat - quiet)
+        try:
+            async with asyncio.timeout(wait):
+                return await events.next()
+        except TimeoutError:
+            quiet += wait
+        if request.transport is None or request.transport.is_closing():
+            raise ConnectionResetError("the browser went away")
+        if quiet >= heartbeat:
+            await _write(response, _event("beat", {}))
+            quiet = 0.0
 
 
 class BrowserStuck(Exception):

@@ -3,7 +3,7 @@
 import {call} from "./wire.js";
 
 const $ = (id) => document.getElementById(id);
-const WORDS = {ok: "works", warn: "needs attention", bad: "does not work", unchecked: "not checked"};
+const WORDS = {ok: "works", warn: "attention", bad: "does not work", unchecked: "not checked"};
 const GROUPS = [["model ", "models"], ["platform ", "platforms"], ["", "gateway"]];
 let connected = true;
 
