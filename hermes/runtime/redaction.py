@@ -82,9 +82,10 @@ def _forms(secret: str) -> Iterator[str]:
     yield quote(secret)
     yield quote_plus(secret)
     for ascii_only in (True, False):
-        escaped = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
-        yield escaped
-        yield json.dumps(escaped)[1:-1]  # JSON inside of JSON, as in a logged request body
+        escaped = secret
+        for _ in range(3):  # JSON inside of JSON, as in a request's body, inside of the log's own line
+            escaped = json.dumps(escaped, ensure_ascii=ascii_only)[1:-1]
+            yield escaped
     yield repr(secret)[1:-1]
     data = secret.encode("utf-8", "surrogatepass")
     yield repr(data)[2:-1]
