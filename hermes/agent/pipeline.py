@@ -7,14 +7,16 @@ retries are off, one state, one deadline.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from hermes.agent.fitting import Fit, Shown
+from hermes.agent.targets import Answered, Ask, GaveUp, Target, UpstreamBook
 from hermes.core.clock import Clock
 from hermes.core.errors import ProviderFailure
 from hermes.core.failures import CallContext, Reason, Verdict
-from hermes.core.ports import Provider, TurnObserver
-from hermes.core.transcript import Item, ModelReply, ModelRequest, ToolSpec
+from hermes.core.ports import TurnObserver
+from hermes.core.transcript import ModelRequest
 from hermes.policy.classify import classify
 from hermes.policy.recovery import (
     Apply,
@@ -30,64 +32,10 @@ from hermes.policy.recovery import (
     plan,
 )
 from hermes.policy.sentences import sentence
-from hermes.policy.trim import estimate_tokens, trim_to
+from hermes.policy.trim import estimate_tokens
 from hermes.runtime.logs import get_logger
 
 log = get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A provider and one of its models; window and output in tokens, None = unknown."""
-
-    provider: Provider
-    model: str
-    context_window: int | None = None
-    max_output: int | None = None
-    tools: bool = True
-    price_input: float = 0.0  # USD per million tokens
-    price_output: float = 0.0
-
-    @property
-    def name(self) -> str:
-        """``provider/model``."""
-        return f"{self.provider.name}/{self.model}"
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """A complete answer and who gave it."""
-
-    reply: ModelReply
-    target: Target
-
-
-@dataclass(frozen=True, slots=True)
-class GaveUp:
-    """No answer: why, and the sentence for the person."""
-
-    verdict: Verdict
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What is asked, before it is fitted to a target."""
-
-    system: str
-    items: tuple[Item, ...]
-    tools: tuple[ToolSpec, ...]
-
-
-class UpstreamBook:
-    """The last outcome of each target, for health: no mark without a call (promise 8)."""
-
-    def __init__(self) -> None:
-        self.last: dict[str, tuple[float, Verdict | None]] = {}
-
-    def note(self, target: str, at: float, verdict: Verdict | None) -> None:
-        """``verdict`` None: the call succeeded."""
-        self.last[target] = (at, verdict)
 
 
 class Pipeline:
@@ -115,11 +63,11 @@ class Pipeline:
     async def call(self, ask: Ask, observer: TurnObserver, deadline: float) -> Answered | GaveUp:
         """One answer or one sentence. ``deadline`` is absolute on the monotonic clock."""
         state = initial(self.policy, deadline, prompt_tokens=estimate_tokens(ask.items) + 500)
-        fit = _Fit(ask)
+        fit = Fit(ask)
         while True:
             target = self.targets[state.target]
             request = fit.request(target, self._trim_share)
-            shown = _Shown(observer)
+            shown = Shown(observer)
             try:
                 reply = await target.provider.complete(request, shown.on_text)
             except ProviderFailure as failure:
@@ -138,7 +86,7 @@ class Pipeline:
                 return end
 
     async def _obey(
-        self, what_now: Plan, target: Target, verdict: Verdict, state: RecoveryState, fit: _Fit, observer: TurnObserver
+        self, what_now: Plan, target: Target, verdict: Verdict, state: RecoveryState, fit: Fit, observer: TurnObserver
     ) -> GaveUp | None:
         match what_now:
             case Wait(seconds):
@@ -159,7 +107,7 @@ class Pipeline:
         return None
 
     async def _repair(
-        self, repair: Repair, limit: int | None, target: Target, verdict: Verdict, fit: _Fit
+        self, repair: Repair, limit: int | None, target: Target, verdict: Verdict, fit: Fit
     ) -> None:
         """Carries out the repairs this build offers to the planner (``available_repairs``)."""
         match repair:
@@ -194,48 +142,6 @@ class Pipeline:
 
 AVAILABLE_REPAIRS = frozenset({Repair.REBUILD_TRANSPORT, Repair.REDUCE_MAX_TOKENS, Repair.COMPACT})
 """What ``Pipeline._repair`` can carry out; the planner skips all others."""
-
-
-class _Fit:
-    """One ask, fitted to whichever target is tried, with the repairs made so far."""
-
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
-        self._items = ask.items
-        self.max_output: int | None = None
-
-    def request(self, target: Target, trim_share: float) -> ModelRequest:
-        """The request for a target: trimmed to a share of its window where that is known."""
-        items = self._items
-        if target.context_window is not None:
-            room = int(target.context_window * trim_share)
-            if estimate_tokens(items) > room:
-                items = trim_to(items, room)
-        return ModelRequest(
-            target.model,
-            self._ask.system,
-            items,
-            self._ask.tools if target.tools else (),
-            self.max_output if self.max_output is not None else target.max_output,
-        )
-
-    def compact(self, limit: int | None) -> None:
-        """Halves what is sent, or brings it under three quarters of the window the error named."""
-        half = estimate_tokens(self._items) // 2
-        room = min(half, int(limit * 0.75)) if limit else half
-        self._items = trim_to(self._items, room)
-
-
-class _Shown:
-    """Passes text on and remembers whether any was shown."""
-
-    def __init__(self, observer: TurnObserver) -> None:
-        self._observer = observer
-        self.any = False
-
-    def on_text(self, text: str) -> None:
-        self.any = True
-        self._observer.on_text(text)
 
 
 _WHY: Mapping[Reason, str] = {

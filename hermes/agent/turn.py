@@ -14,8 +14,9 @@ from datetime import UTC, tzinfo
 from functools import partial
 
 from hermes.agent.journal import persist
-from hermes.agent.pipeline import Answered, Ask, GaveUp, Pipeline, Target
+from hermes.agent.pipeline import Pipeline
 from hermes.agent.prompt import compose
+from hermes.agent.targets import Answered, Ask, GaveUp, Target
 from hermes.agent.toolbox import Suspended, Toolbox
 from hermes.core.clock import Clock
 from hermes.core.errors import Poison

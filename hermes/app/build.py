@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes.agent.pipeline import Pipeline, UpstreamBook
+from hermes.agent.pipeline import Pipeline
 from hermes.agent.prompt import system_prompt
+from hermes.agent.targets import UpstreamBook
 from hermes.agent.toolbox import Toolbox
 from hermes.agent.turn import TurnLoop
 from hermes.app import settings

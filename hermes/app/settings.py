@@ -7,7 +7,8 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from hermes.agent.pipeline import Target, with_policy
+from hermes.agent.pipeline import with_policy
+from hermes.agent.targets import Target
 from hermes.config.adapters import ChatPlatformConfig, ModelSpec, PlatformConfig
 from hermes.config.model import Config
 from hermes.core.delivery import Uncertain

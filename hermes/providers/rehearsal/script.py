@@ -15,7 +15,7 @@ _ORDER = re.compile(r"(?:^|\s)/rehearse(?:[ \t]+(\S+))?", re.IGNORECASE)
 
 HOW_TO = """To get a real one, do one of these and restart:
 - set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `OPENROUTER_API_KEY`
-- for a local server: `hermes init --yes --base-url http://127.0.0.1:8080/v1 --model NAME`
+- for a local server: set `OPENAI_BASE_URL=http://127.0.0.1:8080/v1` and `HERMES_MODEL=NAME`
 - or name it in `config.yaml` under `model:` and `providers:`"""
 
 MARKDOWN = """# A heading

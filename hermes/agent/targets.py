@@ -1,0 +1,63 @@
+"""Who may be asked, what is asked, and how a call ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermes.core.failures import Verdict
+from hermes.core.ports import Provider
+from hermes.core.transcript import Item, ModelReply, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A provider and one of its models; window and output in tokens, None = unknown."""
+
+    provider: Provider
+    model: str
+    context_window: int | None = None
+    max_output: int | None = None
+    tools: bool = True
+    price_input: float = 0.0  # USD per million tokens
+    price_output: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """``provider/model``."""
+        return f"{self.provider.name}/{self.model}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A complete answer and who gave it."""
+
+    reply: ModelReply
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """No answer: why, and the sentence for the person."""
+
+    verdict: Verdict
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is asked, before it is fitted to a target."""
+
+    system: str
+    items: tuple[Item, ...]
+    tools: tuple[ToolSpec, ...]
+
+
+class UpstreamBook:
+    """The last outcome of each target, for health: no mark without a call (promise 8)."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, tuple[float, Verdict | None]] = {}
+
+    def note(self, target: str, at: float, verdict: Verdict | None) -> None:
+        """``verdict`` None: the call succeeded."""
+        self.last[target] = (at, verdict)
