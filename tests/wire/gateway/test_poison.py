@@ -93,7 +93,7 @@ def test_an_ugly_answer_arrives_or_is_told_and_the_chat_goes_on(shared: Lab, num
 
 def test_lone_surrogates_in_an_answer_do_not_stop_its_chat(shared: Lab) -> None:
     """A server escapes them in its JSON; they stand for no character and nothing can carry them further."""
-    delta = '{"choices": [{"index": 0, "delta": {"content": "broken \\ud83d heart \\udc00 «end»"}, "finish_reason": %s}]}'
+    delta = '{"choices": [{"index": 0, "delta": {"content": "a \\ud83d b \\udc00 «end»"}, "finish_reason": %s}]}'
     body = "".join(f"data: {delta % finish}\n\n" for finish in ("null", '"stop"')) + "data: [DONE]\n\n"
     shared.model.script({"kind": "reply", "body": body, "content_type": "text/event-stream"})
     shared.telegram.say(31, "speak")
