@@ -55,7 +55,7 @@ def run(config_path: Path | None, *, debug: bool = False) -> int:
         prepare_home(environment.home)
         lock = HomeLock(environment.home)
         lock.acquire()
-    except (ConfigError, NotBuilt, NoCredential, HomeInUse) as error:
+    except (ConfigError, NotBuilt, NoCredential, ForeignHome, HomeInUse) as error:
         return refuse(str(error))
     except OSError as error:
         return refuse(f"the home {environment.home} cannot be used: {error.strerror or error}")

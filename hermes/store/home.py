@@ -10,7 +10,7 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes.core.errors import HomeInUse
+from hermes.core.errors import ForeignHome, HomeInUse
 from hermes.store.database import Database
 
 PARK_AFTER_CRASHES = 3
@@ -105,8 +105,36 @@ async def note_clean_end(db: Database) -> None:
     await db.write(lambda conn: conn.execute("UPDATE owner SET clean_end=1"))
 
 
+SHARED_FILE_SYSTEMS = frozenset(
+    ["nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "coda", "ceph", "glusterfs", "lustre", "beegfs", "gpfs", "ocfs2", "gfs2", "9p", "virtiofs", "vboxsf", "vmhgfs", "prl_fs", "drvfs", "fuse.sshfs", "fuse.vmhgfs-fuse", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs", "fuse.ceph", "fuse.cephfs", "fuse.davfs", "fuse.gcsfuse", "fuse.blobfuse", "fuse.blobfuse2", "fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.osxfs", "fuse.grpcfuse"]
+)
+"""Kinds whose locks or shared memory do not reach every machine that can open the file (R43,
+https://www.sqlite.org/useovernet.html, https://www.sqlite.org/wal.html §1)."""
+
+
+def refuse_shared(home: Path, mounts: str) -> None:
+    """Raises ForeignHome when ``home`` lies on a network or VM-shared file system.
+
+    ``mounts`` is the text of /proc/self/mountinfo; see proc(5).
+    """
+    real = Path(os.path.realpath(home))
+    nearest, kind = Path("/"), ""
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        point = Path(before.split(" ")[4].encode("latin-1", "replace").decode("unicode_escape", "replace"))
+        if (point == real or point in real.parents) and len(point.parts) >= len(nearest.parts):
+            nearest, kind = point, after.split(" ")[0]
+    if kind in SHARED_FILE_SYSTEMS:
+        raise ForeignHome(
+            f"the home {home} lies on {nearest}, a shared file system ({kind}), where a database can be damaged: "
+            "set HERMES_HOME to a directory on a local disk"
+        )
+
+
 def prepare_home(home: Path) -> None:
-    """The home and its directories, private to their owner."""
+    """The home and its directories, private to their owner. Raises ForeignHome on a shared file system."""
+    with contextlib.suppress(FileNotFoundError):  # no Linux: nothing is known about mounts
+        refuse_shared(home, Path("/proc/self/mountinfo").read_text("utf-8", "replace"))
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.suppress(OSError):
         home.chmod(0o700)

@@ -11,7 +11,7 @@ import pytest
 
 from hermes.core.errors import ForeignHome, HomeInUse, StoreUnavailable
 from hermes.store.database import open_connection
-from hermes.store.home import HomeLock, prepare_home
+from hermes.store.home import HomeLock, prepare_home, refuse_shared
 from hermes.store.schema import APPLICATION_ID, MIGRATIONS
 
 HOLDER = """
@@ -101,6 +101,42 @@ def test_a_second_gateway_on_one_home_is_refused_by_name_and_let_in_afterwards(t
         HomeLock(tmp_path).acquire()
     lock.release()
     lock.release()
+
+
+MOUNTS = """\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+30 22 0:30 / /net rw,relatime shared:2 master:7 - nfs4 server:/export rw
+31 30 254:1 / /net/local rw - xfs /dev/vdb rw
+32 22 0:32 / /mnt/with\\040space rw - vboxsf host rw
+33 22 0:33 / /box rw - overlay overlay rw
+34 22 0:34 / /tmp rw - tmpfs tmpfs rw
+35 22 0:35 / /mnt/c rw - 9p C:\\134 rw
+36 22 0:36 / /ssh rw - fuse.sshfs me@there:/ rw
+37 22 0:37 / /fuse rw - fuse.fuse-overlayfs fuse-overlayfs rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("home", "kind"),
+    [
+        ("/home/me/.hermes", None),
+        ("/net/home", "nfs4"),
+        ("/net/local/home", None),
+        ("/network/home", None),
+        ("/mnt/with space/home", "vboxsf"),
+        ("/box/home", None),
+        ("/tmp/home", None),
+        ("/mnt/c/Users/me", "9p"),
+        ("/ssh", "fuse.sshfs"),
+        ("/fuse/home", None),
+    ],
+)
+def test_a_home_on_a_shared_file_system_is_refused_by_name(home: str, kind: str | None) -> None:
+    if kind is None:
+        assert refuse_shared(Path(home), MOUNTS) is None
+        return
+    with pytest.raises(ForeignHome, match=rf"\({kind}\).*local disk"):
+        refuse_shared(Path(home), MOUNTS)
 
 
 def test_a_home_is_private_to_its_owner(tmp_path: Path) -> None:
