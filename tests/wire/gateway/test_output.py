@@ -16,7 +16,7 @@ pytestmark = pytest.mark.wire
 CHATTY = {"output": {"level": "debug", "max_bytes": 4096}}
 
 
-def answers_and_ends(it: Lab) -> None:
+def check_it_answers_and_ends(it: Lab) -> None:
     """Enough messages that log lines fill whatever they are written to."""
     for number in range(12):
         it.telegram.say(10, f"«{number}»")
@@ -39,7 +39,7 @@ def close_all() -> None:
 def test_closed_at_the_start(tmp_path: Path, before: Callable[[], None]) -> None:
     with lab(tmp_path, settings=CHATTY) as it:
         it.gateway.start(before=before)
-        answers_and_ends(it)
+        check_it_answers_and_ends(it)
 
 
 @contextmanager
@@ -60,14 +60,14 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
         it.gateway.start(stdout=writer)
         os.close(writer)
         os.close(reader)
-        answers_and_ends(it)
+        check_it_answers_and_ends(it)
 
 
 def test_a_full_pipe_that_nobody_reads(tmp_path: Path) -> None:
     with lab(tmp_path, settings=CHATTY) as it, pipe() as (reader, writer):
         os.write(writer, b"x" * fcntl.fcntl(writer, fcntl.F_GETPIPE_SZ))
         it.gateway.start(stdout=writer)
-        answers_and_ends(it)
+        check_it_answers_and_ends(it)
         assert os.read(reader, 100) == b"x" * 100
 
 
@@ -81,4 +81,4 @@ def test_an_ascii_locale(tmp_path: Path, locale: dict[str, str]) -> None:
         it.gateway.start(env=locale)
         it.telegram.say(11, "«Grüße, 世界 🙂»")
         assert it.telegram.wait(11, "«Grüße, 世界 🙂»") == ["You said: «Grüße, 世界 🙂»"]
-        answers_and_ends(it)
+        check_it_answers_and_ends(it)
