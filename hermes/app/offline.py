@@ -86,15 +86,21 @@ def log_to_file(loaded: Loaded, environment: Environment, *, debug: bool) -> Lin
     return sink
 
 
-def act(environment: Environment, config_path: Path | None, what: Callable[[Actions], Awaitable[T]]) -> T:
-    """The result of one of the owner's actions on the store alone.
+def act(
+    environment: Environment,
+    what: Callable[[Actions], Awaitable[T]],
+    *,
+    renders: bool,
+    config_path: Path | None = None,
+) -> T:
+    """The result of one of the owner's actions on the store alone; ``renders``: it needs the platforms' adapters.
 
     What it puts into the outbox is sent when a gateway runs again. Raises ConfigError, ForeignHome, HomeInUse,
     StoreUnavailable, TargetUnknown.
     """
     config = load(environment, config_path).config
     with held(environment), asyncio.Runner() as runner:
-        return runner.run(_act(environment.home, config, what))
+        return runner.run(_act(environment.home, config, what, renders))
 
 
 @asynccontextmanager
@@ -181,18 +187,18 @@ async def _end(gateway: Gateway, control: ControlServer) -> None:
         await part.aclose()
 
 
-async def _act(home: Path, config: Config, what: Callable[[Actions], Awaitable[T]]) -> T:
+async def _act(home: Path, config: Config, what: Callable[[Actions], Awaitable[T]], renders: bool) -> T:
     clock = SystemClock()
     supervisor = Supervisor("offline", clock=clock)
+    platforms = PlatformBook(_adapters(config) if renders else [WebPlatform()])
     db = ThreadedDatabase(home / "state.db", supervisor)
-    await db.open()
-    platforms = PlatformBook(_adapters(config))
     try:
+        await db.open()
         return await what(_actions(config, db, platforms, clock))
     finally:
+        await db.aclose()
         for platform in platforms:
             await platform.aclose()
-        await db.aclose()
         await supervisor.aclose(1.0)
 
 

@@ -80,7 +80,7 @@ def _ask(operation: str, alone: Callable[[Actions], Awaitable[Any]], **arguments
     from hermes.app import offline
 
     try:
-        return offline.act(environment, None, alone), False
+        return offline.act(environment, alone, renders=operation == "send"), False
     except HomeInUse:
         raise not_listening(environment.home) from None
 
