@@ -105,9 +105,13 @@ async def note_clean_end(db: Database) -> None:
     await db.write(lambda conn: conn.execute("UPDATE owner SET clean_end=1"))
 
 
-SHARED_FILE_SYSTEMS = frozenset(
-    ["nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "coda", "ceph", "glusterfs", "lustre", "beegfs", "gpfs", "ocfs2", "gfs2", "9p", "virtiofs", "vboxsf", "vmhgfs", "prl_fs", "drvfs", "fuse.sshfs", "fuse.vmhgfs-fuse", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs", "fuse.ceph", "fuse.cephfs", "fuse.davfs", "fuse.gcsfuse", "fuse.blobfuse", "fuse.blobfuse2", "fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.osxfs", "fuse.grpcfuse"]
-)
+SHARED_FILE_SYSTEMS = frozenset({
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "coda", "ceph", "glusterfs", "lustre", "beegfs",
+    "gpfs", "ocfs2", "gfs2", "9p", "virtiofs", "vboxsf", "vmhgfs", "prl_fs", "drvfs", "fuse.sshfs",
+    "fuse.vmhgfs-fuse", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs", "fuse.ceph", "fuse.cephfs",
+    "fuse.davfs", "fuse.gcsfuse", "fuse.blobfuse", "fuse.blobfuse2", "fuse.gvfsd-fuse", "fuse.osxfs",
+    "fuse.grpcfuse",
+})  # fmt: skip
 """Kinds whose locks or shared memory do not reach every machine that can open the file (R43,
 https://www.sqlite.org/useovernet.html, https://www.sqlite.org/wal.html §1)."""
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import fnmatch
+import json
 import os
 import re
-import stat
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hermes.core.errors import ToolError
 from hermes.core.ports import ToolRun
 from hermes.core.records import ToolEffect
 from hermes.core.transcript import ToolSpec
-from hermes.runtime.offload import Offload
-
-MAX_MATCHES = 100
-MAX_LINE_CHARS = 300
+from hermes.runtime.children import ChildTimeout
+from hermes.runtime.offload import Offload, OffloadTimeout
+from hermes.tools import searching
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,10 @@ class FileAccess:
     def resolve(self, name: str) -> Path:
         """The real path behind a name, links followed. Raises ToolError outside the roots."""
         base = self.roots[0]
-        path = Path(os.path.realpath(base / Path(name).expanduser()))
+        try:
+            path = Path(os.path.realpath(base / Path(name).expanduser()))
+        except (RuntimeError, OSError, ValueError) as error:  # ~nobody, or no name of a file at all
+            raise ToolError(f"{name[:200]!r} names no file: {error}") from error
         if self.allows(path):
             return path
         listed = ", ".join(map(str, self.roots))
@@ -40,13 +43,7 @@ class FileAccess:
 
     def allows(self, path: Path) -> bool:
         """Whether a real path may be read: inside a root and not inside a forbidden folder nearer than it."""
-        inside = [r for r in self.roots if path == r or r in path.parents]
-        if not inside:
-            return False
-        nearest = max(len(r.parts) for r in inside)
-        return not any(
-            (path == f or f in path.parents) and len(f.parts) >= nearest for f in self.forbidden
-        )
+        return searching.allows(str(path), list(map(str, self.roots)), list(map(str, self.forbidden)))
 
 
 class ReadFile:
@@ -78,7 +75,10 @@ class ReadFile:
         return await self._offload.run("files", self._read, path, first, count)
 
     def _read(self, path: Path, first: int, count: int) -> str:
-        data, more = _read_regular(path, self._access.max_read_bytes)
+        try:
+            data, more = searching.read_regular(str(path), self._access.max_read_bytes)
+        except OSError as error:
+            raise ToolError(f"{path.name} cannot be read: {error.strerror}.") from error
         if b"\0" in data:
             raise ToolError(f"{path.name} is not a text file.")
         lines = data.decode("utf-8", "replace").splitlines()
@@ -105,75 +105,55 @@ class SearchFiles:
         },
     )
 
-    def __init__(self, access: FileAccess, offload: Offload) -> None:
+    def __init__(self, access: FileAccess, offload: Offload, *, timeout: float = 20.0) -> None:
         self._access = access
         self._offload = offload
+        self.timeout = timeout
 
     async def run(self, arguments: Mapping[str, object], context: ToolRun) -> str:
         pattern = str(arguments.get("pattern") or "")
         glob = str(arguments.get("glob") or "*")
         try:
-            expression = re.compile(pattern) if pattern else None
-        except re.error as error:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
             raise ToolError(f"The pattern is not a regular expression: {error}") from error
-        found = await self._offload.run("files", self._search, expression, glob, timeout=30.0)
+        found = await (self._in_child(pattern, glob) if _may_run_for_ever(pattern) else self._here(pattern, glob))
         return found or "Nothing matches."
 
-    def _search(self, expression: re.Pattern[str] | None, glob: str) -> str:
-        matches: list[str] = []
-        for looked_at, path in enumerate(self._walk()):
-            if looked_at >= self._access.max_search_files or len(matches) >= MAX_MATCHES:
-                matches.append("[stopped: too many]")
-                break
-            if not fnmatch.fnmatch(path.name, glob):
-                continue
-            if expression is None:
-                matches.append(str(path))
-            else:
-                matches += self._lines(path, expression)
-        return "\n".join(matches[: MAX_MATCHES + 1])
-
-    def _walk(self) -> Iterator[Path]:
-        for root in self._access.roots:
-            for folder, folders, files in os.walk(root):
-                here = Path(folder)
-                folders[:] = [f for f in folders if self._access.allows(Path(os.path.realpath(here / f)))]
-                yield from (here / f for f in sorted(files))
-
-    def _lines(self, path: Path, expression: re.Pattern[str]) -> list[str]:
-        real = Path(os.path.realpath(path))
-        if not self._access.allows(real):
-            return []
+    async def _here(self, pattern: str, glob: str) -> str:
+        request = self._request(pattern, glob)
         try:
-            data, _ = _read_regular(real, self._access.max_read_bytes)
-        except ToolError:
-            return []
-        if b"\0" in data:
-            return []
-        lines = data.decode("utf-8", "replace").splitlines()
-        return [
-            f"{path}:{n}: {line[:MAX_LINE_CHARS]}"
-            for n, line in enumerate(lines, start=1)
-            if expression.search(line[:10_000])
-        ][:MAX_MATCHES]
+            return await self._offload.run("files", lambda: searching.search(**request), timeout=self.timeout)
+        except OffloadTimeout as error:
+            raise ToolError(self._too_long()) from error
+
+    async def _in_child(self, pattern: str, glob: str) -> str:
+        request = json.dumps(self._request(pattern, glob)).encode()
+        program = [sys.executable, "-I", "-S", "-X", "utf8", searching.__file__]
+        try:
+            result = await self._offload.run_process(program, input=request, timeout=self.timeout)
+        except ChildTimeout as error:
+            raise ToolError(self._too_long()) from error
+        if result.code:
+            last = result.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+            raise ToolError(f"The search ended with an error: {' '.join(last) or result.code}")
+        return result.stdout.decode("utf-8", "replace")
+
+    def _request(self, pattern: str, glob: str) -> dict[str, Any]:
+        access = self._access
+        return {
+            "roots": list(map(str, access.roots)), "forbidden": list(map(str, access.forbidden)), "glob": glob,
+            "pattern": pattern, "max_files": access.max_search_files, "max_bytes": access.max_read_bytes,
+        }  # fmt: skip
+
+    def _too_long(self) -> str:
+        spent = f"The search took longer than {self.timeout:g} s and was stopped"
+        return f"{spent}: use a simpler pattern or a narrower glob."
 
 
-def _read_regular(path: Path, limit: int) -> tuple[bytes, bool]:
-    """At most ``limit`` bytes of a regular file (a pipe or device would hang), and whether there is more."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise ToolError(f"{path.name} cannot be read: {error.strerror}.") from error
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ToolError(f"{path.name} is not a file.")
-        with os.fdopen(fd, "rb", closefd=False) as file:
-            data = file.read(limit + 1)
-    except OSError as error:
-        raise ToolError(f"{path.name} cannot be read: {error.strerror}.") from error
-    finally:
-        os.close(fd)
-    return data[:limit], len(data) > limit
+def _may_run_for_ever(pattern: str) -> bool:
+    """Only repetition and alternation backtrack; a plain word is looked for without a child."""
+    return any(c in pattern for c in "*+{|?(")
 
 
 def _text(arguments: Mapping[str, object], name: str) -> str:
