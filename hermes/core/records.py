@@ -195,6 +195,7 @@ class Claim:
     draft: Draft | None = None
     parked: bool = False  # the blame rule (R15): do not run it, tell the person
     started: tuple[StartedTool, ...] = ()
+    more: bool = False  # rows were left for a further claim
     begun: bool = False  # its first step's intent was written together with the claim
     cause: TurnCause | None = None  # its end was decided before (a /stop): end it, do not run it
     suspect: bool = False  # crashed with a local step open, twice or more: run it alone (R15)

@@ -92,7 +92,7 @@ class Turns(Protocol):
         self,
         session: SessionId,
         now: float,
-        allowed: Callable[[InboxRow], bool],
+        allowed: Callable[[InboxRow], bool | None],
         first_step: Callable[[Claim], StepIntent | None] | None = None,
     ) -> Claim | None:
         """The session's unfinished turn, else a new one over its ``new`` rows, else None.
@@ -100,7 +100,7 @@ class Turns(Protocol):
         ``first_step`` says what a new turn's first step is, so that it is written in the same transaction
         (``Claim.begun``); it runs on the writer's thread, must be pure and quick, and may say None.
 
-        Rows that ``allowed`` refuses end as ``ignored(access)`` (R6). Raises epoch of a resumed turn.
+        Rows that ``allowed`` refuses end as ``ignored(access)`` (R6); None leaves a row for later. Raises epoch of a resumed turn.
         """
 
     async def transcript(self, session: SessionId) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ class Turns(Protocol):
         """/stop: rows below ``line`` end as ``stopped``; unsent parts of finished turns are withdrawn (R14)."""
 
     async def unfinished_sessions(self) -> list[SessionId]:
-        """Sessions with a running turn of an earlier process or with ``new`` rows, oldest first."""
+        """Sessions with a running turn, oldest first; after a start they are an earlier process's."""
 
     async def new_generation(self, session: SessionId, now: float) -> None:
         """/new: what was said before is no longer part of the conversation (R36)."""

@@ -71,6 +71,7 @@ class Dispatch:
     _queue: deque[InboxRow] = field(default_factory=deque, init=False)
     _wake: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _events: dict[InboxId, Event] = field(default_factory=dict, init=False)
+    _triaged: set[InboxId] = field(default_factory=set, init=False)
     _told: dict[SessionId, float] = field(default_factory=dict, init=False)
     _stopped: bool = field(default=False, init=False)
 
@@ -165,6 +166,7 @@ class Dispatch:
             self._resume(session)
             return
         self._remember(row.id, event)
+        self._triaged.add(row.id)
         self._schedule(row, session)
 
     def _schedule(self, row: InboxRow, session: SessionId) -> None:
@@ -182,6 +184,7 @@ class Dispatch:
         replaced = await self.inbox.replace(
             row.update.platform, row.update.account, event.message_ref, row.id, self.clock.now()
         )
+        self._triaged.add(row.id)
         if replaced:
             self._remember(row.id, event)
             self.lanes.wake(session)
@@ -231,9 +234,7 @@ class Dispatch:
     async def _serve(self, session: SessionId, run: LaneRun) -> None:
         while not self._stopped:
             try:
-                claim = await self.turns.claim(
-                    session, self.clock.now(), self.access.may_run, self._first_step
-                )
+                claim = await self.turns.claim(session, self.clock.now(), self._may_take, self._first_step)
             except StoreUnavailable as error:
                 log.error("claim_waits_for_the_store", error=str(error))
                 asyncio.get_running_loop().call_later(STORE_RETRY_SECONDS, self.lanes.wake, session)
@@ -241,8 +242,17 @@ class Dispatch:
             if claim is None:
                 return
             events = {row.id: self._events.pop(row.id, None) for row in claim.rows}
-            if not await self.lane.run_turn(claim, events):
-                return
+            self._triaged.difference_update(events)
+            going_on = await self.lane.run_turn(claim, events)
+            if not going_on or not (claim.resumed or claim.more):
+                return  # what came meanwhile has woken this lane again
+
+    def _may_take(self, row: InboxRow) -> bool | None:
+        """A row enters a turn only after triage: until then it may be a command or an answer (R12).
+
+        Runs on the writer's thread; looks at memory only.
+        """
+        return self.access.may_run(row) if row.id in self._triaged else None
 
     def _first_step(self, claim: Claim) -> StepIntent | None:
         """On the writer's thread: only what is in memory already is looked at."""

@@ -74,8 +74,9 @@ def resume_turn(
     return Claim(
         TurnId(int(str(turn))), session, PrincipalId(str(principal)), int(str(epoch)) + 1, True, address,
         tuple(map(inbox_row, rows)), live_history(conn, session), int(str(step)) + 1, float(str(active)),
-        Draft(draft[0], DeliveryId(draft[1]), draft[2]) if draft else None, bool(parked),
-        started, False, TurnCause(str(cause)) if cause is not None else None, int(str(crashes)) >= 2,
+        Draft(draft[0], DeliveryId(draft[1]), draft[2]) if draft else None,
+        parked=bool(parked), started=started, suspect=int(str(crashes)) >= 2,
+        cause=TurnCause(str(cause)) if cause is not None else None,
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ class SqliteTurns:
         self,
         session: SessionId,
         now: float,
-        allowed: Callable[[InboxRow], bool],
+        allowed: Callable[[InboxRow], bool | None],
         first_step: Callable[[Claim], StepIntent | None] | None = None,
     ) -> Claim | None:
         generation = self._db.generation
@@ -55,32 +55,34 @@ class SqliteTurns:
             ).fetchone()
             if open_turn is not None:
                 return resume_turn(conn, session, open_turn, generation)
-            rows = self._pick(conn, session, now, allowed)
+            rows, more = self._pick(conn, session, now, allowed)
             if not rows:
                 return None
             begun = begin_turn(conn, session, rows, generation, now)
             intent = first_step(begun) if first_step is not None else None
-            if intent is None:
-                return begun
-            _begin_step(conn, intent, now)
-            return replace(begun, begun=True)
+            if intent is not None:
+                _begin_step(conn, intent, now)
+            return replace(begun, begun=intent is not None, more=more)
 
         return await self._db.write(claim)
 
     def _pick(
-        self, conn: sqlite3.Connection, session: SessionId, now: float, allowed: Callable[[InboxRow], bool]
-    ) -> list[InboxRow]:
+        self, conn: sqlite3.Connection, session: SessionId, now: float, allowed: Callable[[InboxRow], bool | None]
+    ) -> tuple[list[InboxRow], bool]:
+        """The rows of a new turn, and whether some were left by a bound. Notes alone begin no turn (R9)."""
         found = conn.execute(
             f"SELECT {INBOX_COLUMNS}, not_before FROM inbox WHERE session_id=? AND state='new' AND {INBOX_OPEN} AND "
             "(not_before<=? OR not_before>=?) ORDER BY id LIMIT ?",
             (session, now, NOTE_ONLY, self._input_limit),
         ).fetchall()
-        if all(r[-1] >= NOTE_ONLY for r in found):
-            return []  # an edit's note goes with the next message, it begins no turn
         rows: list[InboxRow] = []
-        chars = 0
-        for row in map(inbox_row, found):
-            if not allowed(row):
+        chars, only_notes, more = 0, True, len(found) == self._input_limit
+        for record in found:
+            row = inbox_row(record)
+            verdict = allowed(row)
+            if verdict is None:
+                continue
+            if not verdict:
                 conn.execute(
                     "UPDATE inbox SET state='done', outcome=?, outcome_reason='access', done_at=? WHERE id=?",
                     (Outcome.IGNORED.value, now, row.id),
@@ -88,9 +90,11 @@ class SqliteTurns:
                 continue
             chars += len(row.update.raw)
             if rows and chars > self._input_chars:
+                more = True
                 break
             rows.append(row)
-        return rows
+            only_notes = only_notes and record[-1] >= NOTE_ONLY
+        return ([], False) if only_notes else (rows, more)
 
     async def transcript(self, session: SessionId) -> tuple[str, ...]:
         return await self._db.read(lambda conn: live_history(conn, session))
@@ -206,9 +210,7 @@ class SqliteTurns:
             lambda conn: [
                 SessionId(r[0])
                 for r in conn.execute(
-                    "SELECT session_id, min(at) FROM (SELECT session_id, created_at AS at FROM turns "
-                    f"WHERE state='running' AND {TURNS_OPEN} UNION ALL SELECT session_id, received_at FROM inbox "
-                    f"WHERE state='new' AND {INBOX_OPEN} AND session_id IS NOT NULL) GROUP BY session_id ORDER BY 2"
+                    f"SELECT session_id FROM turns WHERE state='running' AND {TURNS_OPEN} ORDER BY created_at"
                 )
             ]
         )

@@ -142,3 +142,18 @@ def test_random_kills_under_load(make: Make, round_: int, seed: int) -> None:
             world.kill()
     world.run(400)
     check_promises(world, said)
+
+
+def test_a_command_accepted_right_before_a_kill_never_becomes_text_for_the_model(make: Make) -> None:
+    world = make([answer("working", after=30.0)])
+    world.say("work")
+    world.run(5)
+    world.say("/status")
+    world.say("/help")
+    world.say("more")
+    world.checkpoints.at = "after_t1"
+    world.run(200)
+    assert world.kills == 1
+    outcomes = dict(world.outcomes())
+    assert (outcomes["/status"], outcomes["/help"]) == ("command", "command")
+    assert not any("/status" in str(r.items) for r in world.model.requests)

@@ -184,8 +184,9 @@ async def test_figures_count_what_is_open_and_not_what_waits_for_a_person(store:
     assert (f.inbox_oldest_at, f.outbox_oldest_at, f.sessions) == (NOW, NOW, 2)
 
 
-async def test_sessions_with_work_are_listed_oldest_first(store: Store) -> None:
-    _, first = await store.say(1, chat="8")
+async def test_only_sessions_with_a_running_turn_are_resumed(store: Store) -> None:
+    """Rows that are only ``new`` go through triage first: one may be a command (R12)."""
+    await store.say(1, chat="8")
     _, second = await store.say(2, chat="7")
     await store.claim(second)
-    assert set(await store.turns.unfinished_sessions()) == {first, second}
+    assert await store.turns.unfinished_sessions() == [second]
