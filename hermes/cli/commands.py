@@ -14,7 +14,13 @@ from hermes.cli.codes import OK, USAGE
 from hermes.cli.invocation import Invocation
 from hermes.config.nearest import nearest
 
-app = typer.Typer(name="hermes", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    name="hermes",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Another file than HERMES_HOME/config.yaml.")
@@ -47,7 +53,7 @@ def _with_cure(text: str, arguments: Sequence[str]) -> str:
         hint = f" (did you mean {meant}?)" if meant else ""
         return f"there is no command {command!r}{hint}; `hermes --help` lists them"
     where = f"hermes {command} --help" if command else "hermes --help"
-    return f"{text.rstrip('.')}; see `{where}`"
+    return f"{text} See `{where}`." if text.endswith("?") else f"{text.rstrip('.')}; see `{where}`"
 
 
 @app.command("run")

@@ -34,7 +34,10 @@ def answer(arguments: Sequence[str]) -> int:
 def _full(asked: Asked) -> int:
     from hermes.cli.commands import run_command
 
-    return run_command(asked.arguments, Invocation(asked.debug, asked.json))
+    arguments = asked.arguments
+    if arguments[0] == "help":
+        arguments = (*arguments[1:], "--help")
+    return run_command(arguments, Invocation(asked.debug, asked.json))
 
 
 def read_globals(arguments: Sequence[str]) -> Asked:

@@ -65,6 +65,13 @@ def test_every_command_that_help_names_exists(home: Home) -> None:
         assert home.hermes(*path, "--help").returncode == 0, path
 
 
+def test_help_of_one_command_can_be_asked_for_in_each_way(home: Home) -> None:
+    wanted = home.hermes("send", "--help")
+    assert "PLATFORM:CHAT" in wanted.stdout
+    for other in (("send", "-h"), ("help", "send")):
+        assert home.hermes(*other).stdout == wanted.stdout
+
+
 def test_version_speaks_to_people_and_programs(home: Home) -> None:
     from hermes import __version__
 
@@ -82,6 +89,8 @@ def test_version_speaks_to_people_and_programs(home: Home) -> None:
         (("send",), "TARGET"),
         (("send", "web:cli"), "TEXT"),
         (("dead-letters",), "hermes dead-letters --help"),
+        (("dead-letters", "lst"), "Did you mean 'list'?"),
+        (("help", "statsu"), "did you mean status?"),
         (("explain", "error"), "--jsonl"),
         (("check", "surplus"), "hermes check --help"),
         (("chat", " "), "nothing to say"),
