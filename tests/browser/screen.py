@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, expect
+from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Page, expect
 
 from tests.wire.gateway.harness import Gateway
 from tests.wire.web.page import token_of
@@ -32,11 +32,15 @@ class Screen:
         """By the printed address, or (signed in already, or not to be) without its token."""
         screen = cls(context.new_page())
         screen.page.on("pageerror", lambda error: screen.faults.append(f"error: {error}"))
-        screen.page.on("dialog", lambda dialog: (screen.faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        screen.page.on("dialog", lambda dialog: screen._asked(dialog))
         screen.page.on("console", lambda message: screen._said(message))
         fragment = f"#token={token_of(gateway)}" if signed_in else ""
         screen.page.goto(f"{gateway.url}/{fragment}")
         return screen
+
+    def _asked(self, dialog: Dialog) -> None:
+        self.faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _said(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning") and not HARMLESS.search(message.text):

@@ -5,6 +5,7 @@ import {call} from "./wire.js";
 const $ = (id) => document.getElementById(id);
 const WORDS = {ok: "works", warn: "attention", bad: "does not work", unchecked: "not checked"};
 const GROUPS = [["model ", "models"], ["platform ", "platforms"], ["", "gateway"]];
+const NONE = "add one in config.yaml, for example under platforms.telegram its token and allowed_users";
 let connected = true;
 
 export function setConnected(now) {
@@ -31,6 +32,7 @@ export async function refresh() {
     const [prefix, group] = GROUPS.find(([start]) => entry.name.startsWith(start));
     groups[group].push(line(entry.name.slice(prefix.length), entry.light, entry.sentence));
   }
+  if (!groups.platforms.length) groups.platforms.push(line("chat platforms", "unchecked", NONE, "none yet"));
   groups.platforms.unshift(line("this page", "ok", "connected"));
   for (const [name, items] of Object.entries(groups)) $(name).replaceChildren(...items);
   $("home").textContent = `Hermes ${health.version} · ${health.home}`;
@@ -49,11 +51,11 @@ function sum(health, rehearses) {
   else if (rehearses) headline("ready, but no model: the rehearsal answers", "warn");
   else headline("ready", "ok");
 }
-function line(name, light, sentence) {
+function line(name, light, sentence, state = WORDS[light]) {
   const item = document.createElement("li"), head = document.createElement("b"), mark = document.createElement("i");
   const word = document.createElement("em"), words = document.createElement("span");
   mark.className = `light ${light}`;
-  word.textContent = WORDS[light];
+  word.textContent = state;
   head.append(mark, name, word);
   words.textContent = sentence;
   item.className = light;
