@@ -12,6 +12,9 @@ from tests.wire.web.page import token_of
 
 pytestmark = pytest.mark.browser
 
+ASLEEP = 20_000
+"""Milliseconds; a tab is relieved after eight seconds at most."""
+
 
 def _overflow(screen: Screen) -> int:
     width: int = screen.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
@@ -190,3 +193,20 @@ def test_a_message_that_is_refused_comes_back_into_the_box(gateway: Gateway, vis
     expect(screen.page.get_by_label("Message")).to_have_value(long)
     screen.say("short enough")
     screen.wait_line("You said: “short enough”")
+
+
+@pytest.mark.long
+def test_a_tab_that_sleeps_with_the_stream_is_relieved_of_it(own_gateway: Gateway, visit: Visit) -> None:
+    """A phone puts a tab in the background to sleep: it keeps the lock and tells the others nothing."""
+    sleeper = visit(own_gateway)
+    sleeper.wait_ready()
+    awake = visit(own_gateway, within=sleeper)
+    awake.wait_ready()
+    sleeper.page.evaluate(f"setTimeout(() => {{ const end = Date.now() + {ASLEEP}; while (Date.now() < end); }}, 0)")
+    awake.say("is anybody listening")
+    answer = awake.lines("agent").filter(has_text="You said: “is anybody listening”")
+    expect(answer).to_have_count(1, timeout=ASLEEP - 5000)
+    sleeper.wait_line("You said: “is anybody listening”")
+    awake.say("both again")
+    for screen in (sleeper, awake):
+        screen.wait_line("You said: “both again”")
