@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from hermes.agent.endings import cut_off_answer
 from hermes.agent.fitting import Fit, Shown
 from hermes.agent.targets import Answered, Ask, GaveUp, Target, UpstreamBook
 from hermes.core.clock import Clock
@@ -71,6 +72,10 @@ class Pipeline:
             try:
                 reply = await target.provider.complete(request, shown.on_text)
             except ProviderFailure as failure:
+                cut_off = cut_off_answer(failure.facts, request)
+                if cut_off is not None:
+                    self._note(target, None, None)
+                    return Answered(cut_off, target)
                 verdict = classify(failure.facts, self._context(target, request))
                 self._note(target, verdict, failure)
             else:

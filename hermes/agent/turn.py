@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, tzinfo
 from functools import partial
 
+from hermes.agent.endings import shown_text
 from hermes.agent.journal import persist
 from hermes.agent.pipeline import Pipeline
 from hermes.agent.prompt import compose
@@ -35,7 +36,6 @@ from hermes.core.records import (
 from hermes.core.stores import Turns
 from hermes.core.transcript import (
     AssistantItem,
-    FinishReason,
     Item,
     ModelReply,
     ToolResultItem,
@@ -165,12 +165,9 @@ class TurnLoop:
         self, claim: Claim, reply: ModelReply, target: Target, observer: TurnObserver, started: float
     ) -> list[OutboxRow]:
         item = _assistant_item(reply, target)
-        text = reply.text
-        if reply.finish is FinishReason.LENGTH:
-            text += "\n\n[The answer ends here: the model's output limit was reached.]"
         outcome, reason = Outcome.ANSWERED, None
         try:
-            delivery = self._reply(claim, text)
+            delivery = self._reply(claim, shown_text(reply))
         except Poison as error:
             log.error("answer_cannot_be_rendered", turn=claim.turn_id, error=str(error))
             delivery, outcome, reason = self._reply(claim, CANNOT_SHOW), Outcome.DEAD_LETTER, str(error)
