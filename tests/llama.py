@@ -31,15 +31,17 @@ class Llama:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *, context_window: int = 1024) -> Iterator[Llama]:
+def serving(folder: Path, *, context_window: int = 1024, other_model: Path | None = None) -> Iterator[Llama]:
     """Starts the server (2 to 3 s), yields when it is healthy, ends it. Its log is `folder`/llama.log.
 
+    `other_model` replaces the small chat model; see `tests.tiny_model`.
     Give it a fixture of module or session scope. Raises AssertionError with the log's end if it dies, as it
     does on a processor that lacks the instructions it was compiled for.
     """
     found = llama_server()
     assert found is not None, "mark the test with pytest.mark.llm"
     binary, model = found
+    model = other_model or model
     port = _free_port()
     log = folder / "llama.log"
     command = [
