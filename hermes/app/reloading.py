@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from hermes.app import settings
@@ -22,6 +23,8 @@ class Reloader:
         self._gateway = gateway
         self._machine = machine
         self._loaded = loaded
+        self.on_page: Callable[[Config], None] = lambda config: None
+        """Told what the page's server is to obey; set once it listens."""
 
     def reload(self) -> None:
         """Never raises: a file that cannot be used changes nothing and is told."""
@@ -65,6 +68,7 @@ class Reloader:
         g.views.settings = settings.view_settings(config)
         g.toolbox.result_chars = config.tools.max_result_bytes
         g.toolbox.question_timeout = config.approvals.timeout
+        self.on_page(config)
         targets = settings.targets(config, g.providers) if self._same_providers(config) else None
         if targets is not None:
             g.runner.pipeline.targets = tuple(targets)

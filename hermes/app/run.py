@@ -26,7 +26,6 @@ from hermes.core.errors import StoreUnavailable
 from hermes.core.records import TurnCause
 from hermes.gateway.control import ControlServer
 from hermes.gateway.health import as_dict
-from hermes.platforms.web.config import WebConfig
 from hermes.providers.network import Network
 from hermes.runtime.checkpoints import Checkpoints
 from hermes.runtime.children import ChildGroups
@@ -44,7 +43,7 @@ from hermes.runtime.watchdog import SystemdNotifier
 from hermes.store.database import ThreadedDatabase
 from hermes.store.home import note_clean_end, take_ownership
 from hermes.web.auth import PageAuth
-from hermes.web.server import WebServer, WebSettings
+from hermes.web.server import WebServer
 
 log = get_logger(__name__)
 
@@ -137,6 +136,7 @@ async def _serve(
     reloader = Reloader(gateway, machine, loaded)
     shutdown.install_signals(asyncio.get_running_loop(), on_hangup=reloader.reload)
     entrances = await _start(gateway, machine, loaded, output.redactor)
+    reloader.on_page = lambda config: entrances.web.reconfigure(*settings.page(config))
     _plan_the_end(gateway, entrances, shutdown, db)
     assert machine.lag is not None
     machine.lag.start()
@@ -173,12 +173,9 @@ async def _start(
         log.warning("sends_cut_off_by_the_last_end", rows=doubtful)
     token = load_or_make(machine.home)
     redactor.register(token)
-    web = config.platforms.get("web")
-    assert isinstance(web, WebConfig)
     host, port = settings.bind_of(config)
-    auth = PageAuth(token, web.cookie_age, frozenset({*config.gateway.allowed_hosts, host}))
-    limits = WebSettings(web.enabled, web.max_message_bytes, web.max_streams, web.heartbeat)
-    server = WebServer(gateway.door, auth, clock, limits, as_dict)
+    limits, cookie_age, hosts = settings.page(config)
+    server = WebServer(gateway.door, PageAuth(token, cookie_age, hosts), clock, limits, as_dict)
     await server.start(host, port)
     url = page_url(host, server.port, token)
     control = ControlServer(

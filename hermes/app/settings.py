@@ -15,11 +15,13 @@ from hermes.core.delivery import Uncertain
 from hermes.core.ports import Provider
 from hermes.gateway.view import ViewSettings
 from hermes.platforms.telegram.config import TelegramConfig
+from hermes.platforms.web.config import WebConfig
 from hermes.policy.access import AccessPolicy
 from hermes.policy.delivery import SweepPolicy
 from hermes.policy.reconnect import ReconnectPolicy
 from hermes.policy.recovery import RecoveryPolicy
 from hermes.tools.files import FileAccess
+from hermes.web.server import WebSettings
 
 
 def access_policies(config: Config) -> dict[str, AccessPolicy]:
@@ -106,6 +108,14 @@ def bind_of(config: Config) -> tuple[str, int]:
     """Host and port of ``gateway.bind``; the brackets of an IPv6 address are not part of it."""
     host, _, port = config.gateway.bind.rpartition(":")
     return host.strip("[]"), int(port)
+
+
+def page(config: Config) -> tuple[WebSettings, float, frozenset[str]]:
+    """The page's limits, how long a browser stays signed in, and the host names that are ours."""
+    web = config.platforms["web"]
+    assert isinstance(web, WebConfig)
+    limits = WebSettings(web.enabled, web.max_message_bytes, web.max_streams, web.heartbeat)
+    return limits, web.cookie_age, frozenset({*config.gateway.allowed_hosts, bind_of(config)[0]})
 
 
 def zone(config: Config) -> tzinfo:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +78,7 @@ class WebServer:
 
     async def start(self, host: str, port: int) -> None:
         """Raises OSError when the address cannot be bound."""
-        body = self.settings.max_message_bytes * ESCAPE_FACTOR + 1024
-        app = web.Application(middlewares=[self._guard], client_max_size=body)
+        app = web.Application(middlewares=[self._guard])
         app.on_response_prepare.append(_protect)
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
@@ -100,6 +99,11 @@ class WebServer:
         server = site._server
         sockets = getattr(server, "sockets", None) or []
         self.port = sockets[0].getsockname()[1] if sockets else port
+
+    def reconfigure(self, settings: WebSettings, cookie_age: float, allowed_hosts: frozenset[str]) -> None:
+        """In force from the next call on (R42); open streams go on."""
+        self.settings = settings
+        self._auth = replace(self._auth, cookie_age=cookie_age, allowed_hosts=allowed_hosts)
 
     async def aclose(self) -> None:
         """Calls under way get a second; the door has told the event streams to end. Idempotent."""
@@ -186,7 +190,7 @@ class WebServer:
         )
 
     async def _login(self, request: web.Request) -> web.Response:
-        body = await _json(request)
+        body = await self._json(request)
         if not self._auth.token_is_right(str(body.get("token", ""))):
             log.warning("page_login_refused", remote=request.remote)
             return _problem(
@@ -226,7 +230,7 @@ class WebServer:
             self._streams -= 1
 
     async def _say(self, request: web.Request) -> web.Response:
-        body = await _json(request)
+        body = await self._json(request)
         key, text = _key(body), body.get("text")
         if not isinstance(text, str) or not text.strip():
             return _problem(400, "text: a message that is not empty is needed")
@@ -236,8 +240,22 @@ class WebServer:
         return web.json_response({"id": said.inbox_id, "duplicate": said.duplicate}, status=202)
 
     async def _stop(self, request: web.Request) -> web.Response:
-        said = await self._door.say(CHAT, _key(await _json(request)), "/stop")
+        said = await self._door.say(CHAT, _key(await self._json(request)), "/stop")
         return web.json_response({"id": said.inbox_id, "duplicate": said.duplicate}, status=202)
+
+    async def _json(self, request: web.Request) -> dict[str, Any]:
+        """The body, an object. Raises HTTPException for anything else, too much or too slow."""
+        most = self.settings.max_message_bytes * ESCAPE_FACTOR + 1024
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = json.loads(await request.clone(client_max_size=most).text())
+        except TimeoutError:
+            raise web.HTTPRequestTimeout(reason="the body did not arrive in time") from None
+        except (ValueError, LookupError, RecursionError):
+            raise web.HTTPBadRequest(reason="the body is not JSON") from None
+        if not isinstance(body, dict):
+            raise web.HTTPBadRequest(reason="the body is not a JSON object")
+        return body
 
     def _too_long(self) -> web.Response:
         limit = self.settings.max_message_bytes
@@ -259,19 +277,6 @@ def _key(body: dict[str, Any]) -> str:
     if not isinstance(key, str) or KEY.fullmatch(key) is None:
         raise web.HTTPBadRequest(reason="key: a UUID made by the page is needed")
     return key
-
-
-async def _json(request: web.Request) -> dict[str, Any]:
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            body = json.loads(await request.text())
-    except TimeoutError:
-        raise web.HTTPRequestTimeout(reason="the body did not arrive in time") from None
-    except (ValueError, LookupError, RecursionError):
-        raise web.HTTPBadRequest(reason="the body is not JSON") from None
-    if not isinstance(body, dict):
-        raise web.HTTPBadRequest(reason="the body is not a JSON object")
-    return body
 
 
 def _load_static() -> dict[str, tuple[bytes, str]]:

@@ -120,7 +120,11 @@ export function live(event) {
     case "text": setRunning(true); piece(event.text); break;
     case "restarted": if (draft) { shown = ""; pending(); } break;
     case "notice": note(event.text, event.detail); break;
-    case "tool": if (event.detail === "start") note(`uses ${event.text}`, "tool"); break;
+    case "tool":
+      if (event.detail !== "start") break;
+      if (shown) piece("\n\n");                  // what it says next is not the same sentence
+      note(`uses ${event.text}`, "tool");
+      break;
     case "turn_ended":
       setRunning(false);
       clearTimeout(fading);

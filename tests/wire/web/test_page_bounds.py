@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import uuid
 from pathlib import Path
 
 import pytest
 
 from tests.wire.gateway.harness import Gateway
-from tests.wire.web.page import Page, browser, rehearsing
+from tests.wire.web.page import WITHIN, Page, browser, rehearsing
 
 pytestmark = pytest.mark.wire
 
@@ -108,3 +110,27 @@ async def test_other_methods_and_other_files_are_refused(
         page.session.request(method, page.url + path, headers=page.origin) as answer,
     ):
         assert answer.status == status
+
+
+async def test_new_limits_are_in_force_at_the_next_call(tmp_path: Path) -> None:
+    own = rehearsing(tmp_path / "home").start()
+    try:
+        async with browser(own) as page:
+            long = "long " * 100
+            await page.say(long)
+            web = {"max_message_bytes": 100, "heartbeat": 1}
+            own.write_config({**own.config, "platforms": {"web": web}})
+            own.signal(signal.SIGHUP)
+            async with asyncio.timeout(WITHIN):
+                while (await page.post("/api/say", {"key": str(uuid.uuid4()), "text": long}))[0] != 413:
+                    pass
+            async with page.events() as stream:
+                assert (await stream.until(lambda e: e.name == "hello")).data["heartbeat"] == 1
+            own.write_config({**own.config, "platforms": {"web": {"max_message_bytes": 500_000}}})
+            own.signal(signal.SIGHUP)
+            longer = "x" * 400_000
+            async with asyncio.timeout(WITHIN):
+                while (await page.post("/api/say", {"key": str(uuid.uuid4()), "text": longer}))[0] != 202:
+                    pass
+    finally:
+        own.close()
