@@ -19,8 +19,8 @@ from aiohttp.resolver import ThreadedResolver
 from hermes.app.build import build, new_key
 from hermes.app.catalogue import make_platform
 from hermes.app.figures import Figures
+from hermes.app.loading import load
 from hermes.app.parts import Gateway, Machine
-from hermes.app.process import load
 from hermes.app.run import housekeeping
 from hermes.app.secrets import secrets_in
 from hermes.config.environment import Environment

@@ -6,15 +6,15 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 from hermes import __version__
-from hermes.app.catalogue import PLATFORM_MODELS, PROVIDER_MODELS, NotBuilt
+from hermes.app.catalogue import NotBuilt
+from hermes.app.loading import load
 from hermes.app.run import Output, Served, serve
-from hermes.app.secrets import NoCredential, api_key, secrets_in
+from hermes.app.secrets import NoCredential, secrets_in
 from hermes.config.environment import Environment
 from hermes.config.errors import ConfigError
-from hermes.config.load import Loaded, load_config
+from hermes.config.load import Loaded
 from hermes.core.errors import ForeignHome, HomeInUse, StoreUnavailable
 from hermes.runtime.logs import configure, get_logger
 from hermes.runtime.output import LineSink
@@ -23,28 +23,10 @@ from hermes.store.home import HomeLock, prepare_home
 
 log = get_logger(__name__)
 
+LOCK_PATIENCE_SECONDS = 3.0
+"""A short command of the CLI may hold the home for a moment; a gateway holds it for good."""
 OK, FAILED, RESTART, REFUSED = 0, 1, 75, 78
 """Exit codes of CONTRACT: fine, failed, please restart, and what a restart cannot mend."""
-
-
-def load(environment: Environment, config_path: Path | None) -> Loaded:
-    """What ``run`` would run with; raises ConfigError with all problems. ``check`` is exactly this."""
-    loaded = load_config(
-        config_path,
-        home=environment.home,
-        environ=environment.variables,
-        platform_models=PLATFORM_MODELS,
-        provider_models=PROVIDER_MODELS,
-        problems=environment.problems,
-    )
-    config = loaded.config
-    for name, platform in config.platforms.items():
-        if platform.enabled and name in ("discord", "slack"):
-            raise NotBuilt(name)
-    named = {config.model.provider, *(f.provider for f in config.fallback_providers)}
-    for name in sorted(named):
-        api_key(name, config.providers[name], environment.variables)
-    return loaded
 
 
 def run(config_path: Path | None, *, debug: bool = False) -> int:
@@ -52,9 +34,10 @@ def run(config_path: Path | None, *, debug: bool = False) -> int:
     environment = Environment.read()
     try:
         loaded = load(environment, config_path)
+        os.umask(0o077)  # the home's files are for nobody else
         prepare_home(environment.home)
         lock = HomeLock(environment.home)
-        lock.acquire()
+        lock.acquire(patience=LOCK_PATIENCE_SECONDS)
     except (ConfigError, NotBuilt, NoCredential, ForeignHome, HomeInUse) as error:
         return refuse(str(error))
     except OSError as error:
@@ -111,10 +94,3 @@ def refuse(text: str) -> int:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
     return REFUSED
-
-
-def leave(code: int) -> NoReturn:
-    """The one way out: whatever thread a library left behind cannot keep a dead process alive (R31)."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(code)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from hermes.app.catalogue import NotBuilt
-from hermes.app.process import load
+from hermes.app.loading import load
 from hermes.app.secrets import NoCredential
 from hermes.cli.codes import OK, REFUSED
 from hermes.cli.invocation import Invocation

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
 
-from hermes.app.process import load
+from hermes.app.loading import load
 from hermes.cli.codes import OK
 from hermes.cli.invocation import Invocation
 from hermes.cli.screen import console, print_json, table

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hermes.app import settings
-from hermes.app.process import load
+from hermes.app.loading import load
 from hermes.cli.codes import OK
 from hermes.cli.invocation import Invocation
 from hermes.cli.screen import console, print_json, table

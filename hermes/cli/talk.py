@@ -61,7 +61,7 @@ async def _conversation(dialogue: Dialogue) -> int:
 
 def _alone(environment: Environment, text: str | None, invocation: Invocation) -> int:
     from hermes.app import offline
-    from hermes.app.process import load
+    from hermes.app.loading import load
 
     loaded = load(environment, None)
 

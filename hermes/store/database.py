@@ -150,10 +150,10 @@ class ThreadedDatabase:
     async def open(self) -> None:
         """Opens and migrates. Raises ForeignHome or StoreUnavailable; nothing is left open then."""
         path = self._path
-        self._writer = await aiosqlite.Connection(lambda: open_connection(path), iter_chunk_size=64)
+        self._writer = await _connect(lambda: open_connection(path))
         try:
             for _ in range(self._reader_count):
-                self._readers.append(await aiosqlite.Connection(lambda: open_reader(path), iter_chunk_size=64))
+                self._readers.append(await _connect(lambda: open_reader(path)))
         except BaseException:
             await self.aclose()
             raise
@@ -218,6 +218,16 @@ class ThreadedDatabase:
         self.transactions += len(batch)
         for (_, future), (result, raised) in zip(batch, outcomes, strict=True):
             _resolve(future, result, raised)
+
+
+async def _connect(connector: Callable[[], sqlite3.Connection]) -> aiosqlite.Connection:
+    connection = aiosqlite.Connection(connector, iter_chunk_size=64)
+    try:
+        return await connection
+    except BaseException:
+        # its thread still answers: it must be gone before the loop is, or it speaks to a closed one
+        connection._thread.join(1.0)
+        raise
 
 
 async def _shielded(future: asyncio.Future[T]) -> T:

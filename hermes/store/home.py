@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import socket
 import sqlite3
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,17 @@ from hermes.core.errors import ForeignHome, HomeInUse
 from hermes.store.database import Database
 
 PARK_AFTER_CRASHES = 3
+SOCKET_PATH_BYTES = 107
+"""unix(7): what fits into ``sun_path`` besides its terminator."""
+
+
+def _locked(fd: int) -> bool:
+    """Takes the lock if it is free; taking it again is fine."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class HomeLock:
@@ -23,18 +36,19 @@ class HomeLock:
         self._path = home / "gateway.lock"
         self._fd: int | None = None
 
-    def acquire(self) -> None:
-        """Raises HomeInUse, naming the process that holds it."""
+    def acquire(self, patience: float = 0.0) -> None:
+        """Waits at most ``patience`` seconds. Raises HomeInUse, naming the process that holds it."""
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        until = time.monotonic() + patience
+        while not _locked(fd) and time.monotonic() < until:
+            time.sleep(0.05)
+        if not _locked(fd):
             holder = os.pread(fd, 64, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(fd)
             raise HomeInUse(
                 f"another gateway (pid {holder}) already serves {self._path.parent}: stop it first, "
                 "or set HERMES_HOME to another directory"
-            ) from None
+            )
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         self._fd = fd
@@ -137,6 +151,10 @@ def refuse_shared(home: Path, mounts: str) -> None:
 
 def prepare_home(home: Path) -> None:
     """The home and its directories, private to their owner. Raises ForeignHome on a shared file system."""
+    if len(os.fsencode(home / "control.sock")) > SOCKET_PATH_BYTES:
+        raise OSError(
+            errno.ENAMETOOLONG, f"its control socket's path would be over {SOCKET_PATH_BYTES} bytes: choose a shorter HERMES_HOME"
+        )
     with contextlib.suppress(FileNotFoundError):  # no Linux: nothing is known about mounts
         refuse_shared(home, Path("/proc/self/mountinfo").read_text("utf-8", "replace"))
     home.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from hermes.app.catalogue import PLATFORM_MODELS, PROVIDER_MODELS
-from hermes.app.process import load
+from hermes.app.loading import load
 from hermes.config.catalogue import keys
 from hermes.config.environment import Environment
 from hermes.config.errors import ConfigError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.app.process import load
+from hermes.app.loading import load
 from hermes.cli import explain_config, explain_error, explain_policy
 from hermes.cli.invocation import Invocation
 from hermes.config.environment import Environment

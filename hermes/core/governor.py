@@ -1,0 +1,117 @@
+"""Words for admission: who asks to call an upstream, what stands in the way, and what others may see of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Protocol
+
+from hermes.core.failures import Verdict
+
+
+class Urgency(IntEnum):
+    """Who waits for the answer; a lower number is more urgent (R29)."""
+
+    INTERACTIVE = 0
+    BACKGROUND = 1
+    SCHEDULE = 2
+
+
+class Circuit(StrEnum):
+    """closed (calls pass) → open (none passes) → half open (one probe) → closed or open."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class Guard(StrEnum):
+    """What keeps a call from an upstream."""
+
+    CIRCUIT = "circuit"
+    PROBE = "probe"
+    """Another call is finding out whether the upstream is back."""
+    BLOCKED = "blocked"
+    """The upstream said when it may be called again, or a refused call is being waited out."""
+    RATE = "rate"
+    CONCURRENCY = "concurrency"
+    UNPROVEN = "unproven"
+    """As many calls as an upstream of unknown limits may have unanswered are on their way."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """One call that wants to be made. `tokens` is an estimate of what it will use.
+
+    `patience`: the longest stated block (seconds) that is worth waiting for; beyond it the call is refused.
+    `until`: when (monotonic seconds) waiting of any kind ends in a refusal.
+    """
+
+    target: str
+    tokens: int = 0
+    urgency: Urgency = Urgency.INTERACTIVE
+    principal: str = ""
+    patience: float = 120.0
+    until: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """No call: what stood in the way, and a verdict to plan with (`retry_after` says how long it may last)."""
+
+    target: str
+    guard: Guard
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamView:
+    """A target as health shows it. Seconds from now; None = unknown or unlimited."""
+
+    target: str
+    circuit: Circuit
+    opens_in: float
+    blocked_for: float
+    calls_per_minute: int | None
+    concurrency: int
+    in_flight: int
+    waiting: int
+    outage: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredUpstream:
+    """What outlives the process. `state` is JSON of the governor's own; times are unix seconds."""
+
+    target: str
+    state: str
+    blocked_until: float | None
+    updated_at: float
+
+
+class UpstreamStore(Protocol):
+    """Where the governor's knowledge is kept."""
+
+    async def load(self) -> list[StoredUpstream]:
+        """All targets ever written."""
+
+    async def save(self, upstreams: Sequence[StoredUpstream]) -> None:
+        """Replaces the rows of these targets. Raises StoreUnavailable."""
+
+
+class Admissions(Protocol):
+    """The governor as parked turns, health and the control socket see it."""
+
+    def room(self, targets: Sequence[str]) -> int:
+        """How many turns may be woken now so that each finds one of the targets ready to be called."""
+
+    def look_again(self, targets: Sequence[str]) -> float | None:
+        """Seconds until a guard of one of the targets ends by itself; None: nothing is to be waited for."""
+
+    def unsaved(self) -> list[StoredUpstream]:
+        """What changed since the last call and should outlive the process."""
+
+    def views(self) -> dict[str, UpstreamView]:
+        """Every known target."""

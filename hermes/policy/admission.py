@@ -1,0 +1,154 @@
+"""May this upstream be called now, and whose call is next: pure (DESIGN §5, R29)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+from hermes.core.governor import CallRequest, Circuit, Guard, Urgency
+from hermes.policy.breaker import Breaker, circuit, probe_is_free
+from hermes.policy.rate_limit import (
+    Limits,
+    Rate,
+    calls_limit,
+    frees_at,
+    tokens_limit,
+    unanswered_limit,
+)
+
+AGE = 60.0
+"""Seconds of waiting that make a call one class more urgent."""
+
+SHARES: Mapping[Urgency, int] = {Urgency.BACKGROUND: 10, Urgency.SCHEDULE: 20}
+"""One grant in so many goes to a class that has somebody waiting, however busy the more urgent ones are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """One upstream as admission sees it. `concurrency` may be a fraction; `in_flight` calls are under way,
+    `unanswered` of them, lately sent, without a sign; `oldest_sign_by`: when the oldest of these stops
+    counting (inf: none)."""
+
+    breaker: Breaker = field(default_factory=Breaker)
+    rate: Rate = field(default_factory=Rate)
+    limits: Limits = field(default_factory=Limits)
+    concurrency: float = 256.0
+    in_flight: int = 0
+    unanswered: int = 0
+    oldest_sign_by: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Call it. `probe`: this call finds out for all others whether the upstream is back."""
+
+    probe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WaitUntil:
+    """Ask again at `at`, or earlier when something changes (inf: only then)."""
+
+    at: float
+    guard: Guard
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Not within this call's patience: take another target. `at`: when the guard ends."""
+
+    at: float
+    guard: Guard
+
+
+Admission: TypeAlias = Go | WaitUntil | Refuse
+
+
+def admit(health: Health, request: CallRequest, *, now: float) -> Admission:
+    """Whether the call may be made now. An open circuit refuses; all else is waited for within bounds."""
+    rate = health.rate
+    state = circuit(health.breaker, now)
+    if state is Circuit.OPEN:
+        return Refuse(health.breaker.until, Guard.CIRCUIT)
+    if now < rate.blocked_until:
+        return _bounded(rate.blocked_until, Guard.BLOCKED, request, now)
+    if state is Circuit.HALF_OPEN:
+        if not probe_is_free(health.breaker, now):
+            return _bounded(health.breaker.probe_until, Guard.PROBE, request, now, known=False)
+        return Go(probe=True)
+    if health.in_flight >= max(1, int(health.concurrency)):
+        return _bounded(math.inf, Guard.CONCURRENCY, request, now, known=False)
+    frees = frees_at(
+        rate.window, now, request.tokens, calls_limit(rate, health.limits), tokens_limit(rate, health.limits)
+    )
+    if frees > now:
+        return _bounded(frees, Guard.RATE, request, now, known=False)
+    if health.unanswered >= unanswered_limit(rate):
+        return _bounded(health.oldest_sign_by, Guard.UNPROVEN, request, now, known=False)
+    return Go()
+
+
+def _bounded(at: float, guard: Guard, request: CallRequest, now: float, *, known: bool = True) -> WaitUntil | Refuse:
+    """`known`: the guard will surely last until `at`, so that waiting beyond the patience is pointless."""
+    if now >= request.until or (known and (at - now > request.patience or at >= request.until)):
+        return Refuse(at, guard)
+    return WaitUntil(at, guard)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One call in the queue; `since` on the callers' clock."""
+
+    urgency: Urgency
+    principal: str
+    since: float
+
+
+@dataclass(slots=True)
+class Served:
+    """Who was served lately: the numbers of each principal's last grant, grants since each class had one."""
+
+    grants: int = 0
+    last: dict[str, int] = field(default_factory=dict)
+    passed: dict[Urgency, int] = field(default_factory=dict)
+
+    LIMIT = 10_000
+
+    def note(self, urgency: Urgency, principal: str) -> None:
+        """A grant went to this class and principal."""
+        self.grants += 1
+        if len(self.last) >= self.LIMIT:
+            self.last.clear()
+        self.last[principal] = self.grants
+        for other in SHARES:
+            self.passed[other] = 0 if other is urgency else self.passed.get(other, 0) + 1
+
+
+def most_urgent(queue: Sequence[Waiting], served: Served, now: float) -> int:
+    """The index of the call that is next; the queue must not be empty.
+
+    A class whose share is due comes first, then the most urgent class (waiting raises it), in it the
+    principal that was served longest ago, of its calls the oldest.
+    """
+    due = [u for u, share in SHARES.items() if served.passed.get(u, 0) >= share - 1]
+
+    def rank(index: int) -> tuple[int, int, int, float]:
+        one = queue[index]
+        aged = max(0, int(one.urgency) - int((now - one.since) // AGE))
+        return (0 if one.urgency in due else 1, aged, served.last.get(one.principal, 0), one.since)
+
+    return min(range(len(queue)), key=rank)
+
+
+T = TypeVar("T")
+
+
+def in_turn(waiting: Sequence[tuple[str, T]]) -> list[T]:
+    """(principal, thing) oldest first → the order in which they are served: one a principal in turn (R30)."""
+    by_principal: dict[str, list[T]] = {}
+    for principal, thing in waiting:
+        by_principal.setdefault(principal, []).append(thing)
+    rounds = max((len(things) for things in by_principal.values()), default=0)
+    return [things[n] for n in range(rounds) for things in by_principal.values() if n < len(things)]

@@ -1,0 +1,229 @@
+"""How often an upstream may be called: what it stated, what the owner configured, what its refusals taught.
+
+Calls are counted by the second over the last minute. A minute's allowance is never exceeded in *any* sixty
+seconds, which is within bounds for fixed windows, sliding windows and token buckets of that rate alike.
+
+What is learned from a 429 without numbers: the calls accepted in the minute before it. A first 429 alone is
+not believed (it may be a limit by the second): one call tries again after `FIRST_PAUSE`; if that is refused
+too, the estimate stands. It is raised while calls have to wait, by 1, 2, 4 … every `RAISE_EVERY`
+seconds, but not before a time that doubles with each raise that was refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from hermes.policy.retry_after import parse_duration, parse_moment
+
+SPAN = 60.0
+MARGIN = 1.0
+"""Seconds a call counts beyond the minute: two calls do not take the same time to get there."""
+FIRST_PAUSE = 2.0
+LONGEST_PAUSE = 60.0
+MINUTE_LIKE = (5.0, 90.0)
+"""A stated wait within these bounds (seconds) speaks of a limit by the minute."""
+RAISE_EVERY = 10.0
+FREEZES = 4
+UNPROVEN_CALLS = 8
+"""Calls that may be unanswered while nothing is known of an upstream; half of the proven rate if that is more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """(second, calls, tokens), oldest first, of calls not known to be refused."""
+
+    seconds: tuple[tuple[int, int, int], ...] = ()
+
+
+def _alive(second: int, now: float) -> bool:
+    return second + 1 + SPAN + MARGIN > now
+
+
+def launched(window: Window, now: float, tokens: int) -> Window:
+    """One more call."""
+    at = int(now)
+    kept = window.seconds
+    if kept and not _alive(kept[0][0], now):
+        kept = tuple(s for s in kept if _alive(s[0], now))
+    if kept and kept[-1][0] == at:
+        last = kept[-1]
+        return Window((*kept[:-1], (at, last[1] + 1, last[2] + tokens)))
+    return Window((*kept, (at, 1, tokens)))
+
+
+def taken_back(window: Window, launched_at: float, tokens: int) -> Window:
+    """A refused call: the upstream did not take it."""
+    at = int(launched_at)
+    return Window(
+        tuple(
+            (s, calls - 1, max(0, used - tokens)) if s == at else (s, calls, used)
+            for s, calls, used in window.seconds
+            if s != at or calls > 1
+        )
+    )
+
+
+def counted(window: Window, now: float) -> tuple[int, int]:
+    """Calls and tokens of the last minute."""
+    calls = tokens = 0
+    for second, made, used in window.seconds:
+        if _alive(second, now):
+            calls += made
+            tokens += used
+    return calls, tokens
+
+
+def frees_at(window: Window, now: float, tokens: int, calls_limit: int | None, tokens_limit: int | None) -> float:
+    """The earliest time at which one more call of `tokens` is within both limits; `now` if it is already."""
+    calls, used = counted(window, now)
+    at = now
+    for second, made, spent in window.seconds:
+        calls_fit = calls_limit is None or calls < max(1, calls_limit)
+        tokens_fit = tokens_limit is None or used == 0 or used + tokens <= tokens_limit
+        if calls_fit and tokens_fit:
+            break
+        if _alive(second, now):
+            calls -= made
+            used -= spent
+            at = second + 1 + SPAN + MARGIN
+    return at
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the owner configured; 0 = not limited."""
+
+    max_concurrency: int = 256
+    calls_per_minute: int = 0
+    tokens_per_minute: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What is known of an upstream's rate. Times on the callers' clock.
+
+    `learned`: calls a minute by its refusals; `stated_*`: by its headers; `proven`: the most it took in a
+    minute; `cautious`: refused and not answered since: one call at a time; `refused_at`: the last refusal that
+    was news; `row`: refusals within a minute of each other; `freezes`: raises that were refused.
+    """
+
+    window: Window = field(default_factory=Window)
+    learned: int | None = None
+    stated_calls: int | None = None
+    stated_tokens: int | None = None
+    proven: int = 0
+    blocked_until: float = 0.0
+    cautious: bool = False
+    refused_at: float = -math.inf
+    row: int = 0
+    freezes: int = 0
+    raise_at: float = 0.0
+    step: int = 1
+
+
+def calls_limit(rate: Rate, limits: Limits) -> int | None:
+    """Calls a minute: the least of all that is known."""
+    known = [n for n in (limits.calls_per_minute, rate.stated_calls or 0, rate.learned or 0) if n > 0]
+    return min(known, default=None)
+
+
+def tokens_limit(rate: Rate, limits: Limits) -> int | None:
+    """Tokens a minute: the least of all that is known."""
+    known = [n for n in (limits.tokens_per_minute, rate.stated_tokens or 0) if n > 0]
+    return min(known, default=None)
+
+
+def unanswered_limit(rate: Rate) -> int:
+    """How many calls may be on their way without a sign that they were taken."""
+    return 1 if rate.cautious else max(UNPROVEN_CALLS, rate.proven // 2)
+
+
+def accepted(rate: Rate, now: float, launched_at: float, unanswered: int) -> Rate:
+    """A call was taken. `unanswered`: other calls of which nothing is known yet."""
+    taken = max(0, counted(rate.window, now)[0] - unanswered)
+    learned = rate.learned
+    if learned is not None and launched_at <= rate.refused_at:
+        learned = max(learned, taken)  # taken before the refusal, known after it
+    cautious = rate.cautious and launched_at <= rate.refused_at
+    proven = max(rate.proven, taken)
+    if (learned, cautious, proven) == (rate.learned, rate.cautious, rate.proven):
+        return rate
+    return replace(rate, learned=learned, cautious=cautious, proven=proven)
+
+
+def refused(
+    rate: Rate, *, now: float, launched_at: float, tokens: int, unanswered: int, stated: float | None
+) -> Rate:
+    """A 429. `stated`: the wait it asks for, None if it gave no number."""
+    window = taken_back(rate.window, launched_at, tokens)
+    wait = stated if stated is not None and math.isfinite(stated) and stated >= 0.0 else None
+    if launched_at <= rate.refused_at:  # it was under way when the first of its kind came: no news
+        until = rate.blocked_until if wait is None else max(rate.blocked_until, now + wait)
+        return replace(rate, window=window, blocked_until=until)
+    again = now - rate.refused_at <= SPAN + MARGIN
+    row = rate.row + 1 if again else 0
+    estimate = max(1, counted(window, now)[0] - unanswered)
+    by_minute = wait is not None and MINUTE_LIKE[0] <= wait <= MINUTE_LIKE[1]
+    learned, freezes = rate.learned, rate.freezes
+    if learned is not None:
+        learned, freezes = max(1, min(learned, max(estimate, learned // 2))), freezes + 1
+    elif again or by_minute:
+        learned = estimate
+    pause = wait if wait is not None else min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(row, 10))
+    return replace(
+        rate, window=window, learned=learned, proven=min(rate.proven, estimate), cautious=True, row=row,
+        refused_at=now, blocked_until=max(rate.blocked_until, now + pause), freezes=freezes, step=1,
+        raise_at=now + (SPAN + MARGIN) * 2.0 ** min(freezes, FREEZES),
+    )  # fmt: skip
+
+
+def raised(rate: Rate, now: float) -> Rate:
+    """Calls wait for a learned allowance that is used up: try a little more, when its time has come."""
+    if rate.learned is None or rate.cautious or now < rate.raise_at:
+        return rate
+    return replace(rate, learned=rate.learned + rate.step, step=rate.step * 2, raise_at=now + RAISE_EVERY)
+
+
+_LIMIT = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:limit-(requests|tokens)|(requests|tokens)-limit)")
+_NUMBER = re.compile(r"[0-9]{1,12}")
+
+
+def stated(rate: Rate, headers: Mapping[str, str], *, now: float, unix: float) -> Rate:
+    """What the headers of an answer say of limits by the minute (names in lower case).
+
+    A limit whose reset is further away than a minute is not one by the minute: only "nothing is left" is
+    taken from it. `unix`: the time that dates in headers are compared with.
+    """
+    for name, value in headers.items():
+        found = _LIMIT.fullmatch(name)
+        if found is None or not _NUMBER.fullmatch(value.strip()):
+            continue
+        kind = found.group(1) or found.group(2)
+        reset = _seconds(headers.get(_sibling(name, "reset")), unix)
+        left = headers.get(_sibling(name, "remaining"), "").strip()
+        if left == "0" and reset is not None:
+            rate = replace(rate, blocked_until=max(rate.blocked_until, now + reset))
+        if reset is not None and reset <= SPAN + MARGIN and int(value) > 0:
+            rate = (
+                replace(rate, stated_calls=int(value))
+                if kind == "requests"
+                else replace(rate, stated_tokens=int(value))
+            )
+    return rate
+
+
+def _sibling(name: str, what: str) -> str:
+    return name.replace("limit-requests", f"{what}-requests").replace("limit-tokens", f"{what}-tokens").replace(
+        "requests-limit", f"requests-{what}").replace("tokens-limit", f"tokens-{what}")  # fmt: skip
+
+
+def _seconds(text: str | None, unix: float) -> float | None:
+    if text is None:
+        return None
+    moment = parse_moment(text)
+    if moment is not None:
+        return max(0.0, moment - unix)
+    return parse_duration(text)
