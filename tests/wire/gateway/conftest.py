@@ -6,6 +6,7 @@ Each is a future: a test asks for its own and sees that one's failure.
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -15,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.wire.gateway import kill_points, outages
-from tests.wire.gateway.harness import Model, Telegram, simulators
+from tests.wire.gateway import kill_points, outages, random_kills
+from tests.wire.gateway.harness import Model, Telegram, lab, simulators
 
 LABS = 4
 
@@ -31,7 +32,10 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     outsides: SimpleQueue[tuple[Telegram, Model]] = SimpleQueue()
     with contextlib.ExitStack() as stack:
         futures: dict[Any, Future[Any]] = {}
-        with ThreadPoolExecutor(LABS + 4) as pool:
+        with ThreadPoolExecutor(LABS + 5) as pool:
+            if "test_random_kills.py" in files:
+                seed = int(request.config.getoption("--hypothesis-seed"))  # the run's own, printed at its top
+                futures["random"] = pool.submit(_random_kills, tmp / "random", seed)
             if "test_outages.py" in files:
                 futures |= {outage: pool.submit(outages.play, tmp, outage) for outage in outages.OUTAGES}
                 futures["receipt"] = pool.submit(outages.play_lost_receipt, tmp)
@@ -42,3 +46,8 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
                 for number, scenario in enumerate(first_long):
                     futures[scenario] = pool.submit(partial(kill_points.play, outsides, tmp, number, scenario))
         yield futures
+
+
+def _random_kills(tmp: Path, seed: int) -> str:
+    with lab(tmp) as it:
+        return f"{random_kills.survive(it, random.Random(seed), 20)}, seed {seed}"

@@ -1,4 +1,4 @@
-"""The gateway as a real process between two simulators that are processes too: start, kill, stop, look.
+"""The gateway as a real process between two simulators: start, kill, stop, look.
 
     with lab(tmp_path) as it:
         it.gateway.start()
@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -18,14 +19,19 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self
 
+from hermes.simulators.control import Control
+from hermes.simulators.openai import OpenAISimulator
+from hermes.simulators.telegram import TelegramSimulator
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -38,14 +44,13 @@ RUN = (sys.executable, "-m", "hermes", "run")
 
 
 class Simulator:
-    """A process of `hermes.simulators`, driven through its control port."""
+    """A simulator on a thread of its own, driven through its control port as one in another process is."""
 
-    def __init__(self, service: str, *arguments: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "hermes.simulators", service, *arguments], cwd=ROOT, stdout=subprocess.PIPE
-        )
-        assert self._process.stdout is not None
-        self.where: dict[str, Any] = json.loads(self._process.stdout.readline())
+    def __init__(self, make: Callable[[], TelegramSimulator | OpenAISimulator]) -> None:
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, dict[str, Any]]] = Future()
+        self._thread = threading.Thread(target=lambda: asyncio.run(_serve(make, started)), name="simulator")
+        self._thread.start()
+        self._loop, self._stop, self.where = started.result(10)
 
     def order(self, name: str, body: Any = None) -> Any:
         """POST; raises AssertionError with the simulator's own words when it refuses."""
@@ -62,11 +67,22 @@ class Simulator:
         self.order("fault", {"kind": kind, **more})
 
     def close(self) -> None:
-        """Ends the process."""
-        self._process.terminate()
-        self._process.wait(10)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        """Ends the thread."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+
+async def _serve(
+    make: Callable[[], TelegramSimulator | OpenAISimulator],
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, dict[str, Any]]],
+) -> None:
+    stop = asyncio.Event()
+    try:
+        async with make() as sim, Control(sim) as control:
+            started.set_result((asyncio.get_running_loop(), stop, {"base_url": sim.base_url, "control": control.url}))
+            await stop.wait()
+    except OSError as error:
+        started.set_exception(error)
 
 
 def _fetch(request: urllib.request.Request | str) -> bytes:
@@ -82,7 +98,8 @@ class Telegram(Simulator):
     """Telegram's side: people write, and read what the bot wrote."""
 
     def __init__(self, token: str = TOKEN) -> None:
-        super().__init__("telegram", "--token", token)
+        super().__init__(lambda: TelegramSimulator(token))
+        self.token = token
 
     def say(self, chat: int, text: str, **more: Any) -> int:
         """A person writes; works while the gateway is down."""
@@ -107,7 +124,7 @@ class Model(Simulator):
     """An OpenAI-compatible server that answers `You said: …` unless told otherwise."""
 
     def __init__(self, key: str | None = None) -> None:
-        super().__init__("openai", *(("--api-key", key) if key else ()))
+        super().__init__(lambda: OpenAISimulator(api_key=key))
 
     def script(self, *items: Mapping[str, Any]) -> None:
         """Answers and faults, consumed in order."""
@@ -150,7 +167,7 @@ def configuration(telegram: Telegram, model: Model, port: int) -> dict[str, Any]
         "agent": {"retry_base": 0.2, "retry_cap": 1},
         "platforms": {
             "telegram": {
-                "enabled": True, "token": telegram.where["token"],
+                "enabled": True, "token": telegram.token,
                 "base_url": telegram.where["base_url"].removesuffix("/bot"),
                 "allowed_users": list(PEOPLE), "poll_timeout": 5, "read_timeout": 5, "connect_timeout": 2,
             }
@@ -172,11 +189,14 @@ class Gateway:
     process: subprocess.Popen[bytes] | None = None
     starts: int = 0
     log: Path = field(init=False)
+    runtime: Path = field(init=False)
+    """Where gateways of one machine see each other; by default this one is alone."""
     _opened: list[IO[bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.log = self.home.parent / f"{self.home.name}.log"
+        self.runtime = self.home.parent / f"{self.home.name}.run"
         self.write_config(self.config)
 
     @property
@@ -203,7 +223,8 @@ class Gateway:
         before: Any = None,
     ) -> Self:
         """Starts the process; with ``ready`` waits until it serves, unless it is to crash."""
-        environment = {**os.environ, "HERMES_HOME": str(self.home), **(env or {})}
+        own = {"HERMES_HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.runtime)}
+        environment = {**os.environ, **own, **(env or {})}
         environment.pop("HERMES_CRASH_AT", None)
         if crash_at is not None:
             environment["HERMES_CRASH_AT"] = crash_at

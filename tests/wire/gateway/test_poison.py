@@ -51,13 +51,19 @@ def test_malformed_updates_stop_nobody_and_each_has_its_end(tmp_path: Path) -> N
         it.telegram.say(10, "«the same chat goes on»")
         it.telegram.wait(10, "«the same chat goes on»")
         until(lambda: it.telegram.read("state")["pending"] == 0, within=10, why="the cursor moves on")
-        until(lambda: len(it.gateway.events("poison")) % 3 == 0, within=10, why="poison is read three times")
+        until(lambda: _read_three_times(it), within=20, why="what cannot be read is tried three times")
         assert it.gateway.stop() == 0
         check_disk(it.gateway)
         assert not it.gateway.events("task_crashed")
         poisoned = it.gateway.rows("SELECT attempts FROM inbox WHERE outcome='dead_letter' AND attempts>0")
         assert all(attempts == 3 for (attempts,) in poisoned)
         assert it.gateway.rows("SELECT count(*) FROM inbox WHERE outcome='dead_letter'")[0][0] > 0
+
+
+def _read_three_times(it: Lab) -> bool:
+    """Triage is one queue: the last message's answer says that each row was looked at once at least."""
+    attempts = {event["row"]: event["attempts"] for event in it.gateway.events("poison")}
+    return set(attempts.values()) == {3}
 
 
 UGLY: list[tuple[str, str]] = [

@@ -15,7 +15,7 @@ import pytest
 from tests.waiting import until
 from tests.wire.gateway.harness import Gateway, Lab, lab
 from tests.wire.gateway.invariants import check_chats, check_disk, unanswered
-from tests.wire.gateway.test_random_kills import Talk
+from tests.wire.gateway.random_kills import Talk
 
 pytestmark = [pytest.mark.wire, pytest.mark.root]
 EXT4_IOC_SHUTDOWN = 0x8004587D
@@ -73,6 +73,7 @@ def test_a_power_cut_under_load_loses_nothing_acknowledged(tmp_path: Path, disk:
     with lab(tmp_path) as it:
         it.gateway = Gateway(disk.place / "home", it.gateway.config)
         it.gateway.log = tmp_path / "gateway.log"  # the log is not on the disk that fails
+        it.gateway.runtime = tmp_path / "run"
         _run("sync", "-f", str(it.gateway.config_file))  # the owner's file, written long ago
         talk = Talk(it, rng)
         for _ in range(CUTS):

@@ -4,84 +4,21 @@ from __future__ import annotations
 
 import random
 import sys
-import time
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
-from tests.waiting import until
-from tests.wire.gateway.harness import Lab, lab
-from tests.wire.gateway.invariants import check_chats, check_disk, texts_done, unanswered
+from tests.wire.gateway.conftest import Played
+from tests.wire.gateway.harness import lab
+from tests.wire.gateway.random_kills import survive
 
 pytestmark = pytest.mark.wire
-CHATS = range(10, 30)
-TOOL_CALL = {"tool": "session_search", "arguments": {"query": "tea"}}
 
 
-class Talk:
-    """People who go on talking; each text is different."""
-
-    def __init__(self, it: Lab, rng: random.Random) -> None:
-        self.it, self.rng = it, rng
-        self.said: dict[int, list[str]] = defaultdict(list)
-        self._number = 0
-
-    def some(self, seconds: float) -> None:
-        """Messages for so long; now and then the model is told to call a tool or to be slow first."""
-        until_ = time.monotonic() + seconds
-        until(lambda: self._one() and time.monotonic() >= until_, within=seconds + 30, why="talking", every=0.02)
-
-    def _one(self) -> bool:
-        self._number += 1
-        chat, text = self.rng.choice(CHATS), f"«{self._number}»"
-        match self.rng.randrange(12):
-            case 0:
-                self.it.model.script(TOOL_CALL)
-            case 1:
-                self.it.model.order("config", {"latency": self.rng.choice((0.0, 0.05, 0.3))})
-            case 2:
-                self.it.model.order("config", {"gap": self.rng.choice((0.0, 0.0, 0.25)), "pieces": 6})
-            case _:
-                pass
-        self.it.telegram.say(chat, text)
-        self.said[chat].append(text)
-        return True
-
-
-def survive(it: Lab, rng: random.Random, kills: int) -> str:
-    """So many kills under load, then quiet; checks everything and returns one line of figures."""
-    talk = Talk(it, rng)
-    done_at: list[tuple[float, set[str]]] = []
-    for _ in range(kills):
-        it.gateway.start(ready=False)
-        if rng.random() < 0.8:
-            it.gateway.wait_ready()
-        talk.some(rng.uniform(0.05, 1.2))
-        it.gateway.kill()
-        if (it.gateway.home / "state.db").exists():
-            done_at.append((time.monotonic(), texts_done(it.gateway)))
-    it.model.order("config", {"latency": 0, "gap": 0})
-    it.gateway.start()
-    until(lambda: not unanswered(it.telegram, talk.said), within=120, why="all is answered", every=0.5)
-    until(lambda: it.telegram.read("state")["pending"] == 0, within=20, why="all is confirmed")
-    assert it.gateway.stop() == 0
-    check_disk(it.gateway)
-    tally = check_chats(it.telegram, talk.said)
-    requests = it.model.requests()
-    for at, done in done_at:
-        again = [r["text"] for r in requests if r["at"] > at and any(text and text in r["text"] for text in done)]
-        assert not again, f"asked again although T2 was committed: {again}"
-    refused = [c for c in it.telegram.calls("sendMessage") if c["fault"]]
-    assert not refused
-    return f"{kills} kills, {tally.messages} messages, {len(requests)} model requests, {tally.repeats} marked repeats"
-
-
-def test_twenty_random_kills_under_load(tmp_path: Path, seed: int) -> None:
-    with lab(tmp_path) as it:
-        figures = survive(it, random.Random(seed), 20)
+def test_twenty_random_kills_under_load(played: Played) -> None:
+    figures: str = played["random"].result()
     assert figures.startswith("20 kills"), figures
-    sys.stdout.write(f"seed {seed}: {figures}\n")
+    sys.stdout.write(f"{figures}\n")
 
 
 @pytest.mark.long

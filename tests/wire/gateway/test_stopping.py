@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
-from tests.wire.gateway.harness import Lab, lab, merged
+from tests.wire.gateway.harness import Gateway, Lab, free_port, lab, merged
 from tests.wire.gateway.invariants import check_chats, check_disk, unanswered
 
 pytestmark = pytest.mark.wire
@@ -107,6 +107,30 @@ def test_a_second_gateway_on_the_home_is_refused_with_a_sentence(tmp_path: Path)
         it.telegram.say(7, "still here?")
         it.telegram.wait(7, "still here?")
         assert it.gateway.stop() == 0
+
+
+def test_a_second_gateway_with_the_same_token_stands_by_and_takes_over(tmp_path: Path) -> None:
+    with lab(tmp_path) as it:
+        config = merged(it.gateway.config, {"gateway": {"bind": f"127.0.0.1:{free_port()}"}})
+        second = Gateway(tmp_path / "second", config)
+        second.runtime = it.gateway.runtime
+        try:
+            it.gateway.start()
+            it.telegram.say(7, "«one»")
+            it.telegram.wait(7, "«one»")
+            second.start()
+            until(lambda: second.events("link_failed"), within=20, why="the second sees the first")
+            it.telegram.say(7, "«two»")
+            it.telegram.wait(7, "«two»")
+            it.gateway.kill()
+            it.telegram.say(7, "«three»")
+            it.telegram.wait(7, "«three»", within=30)
+            assert second.stop() == 0
+            check_disk(second)
+            assert check_chats(it.telegram, {7: ["«one»", "«two»", "«three»"]}).repeats == 0
+            assert [text for (text,) in second.rows("SELECT outcome FROM inbox")] == ["answered"]
+        finally:
+            second.close()
 
 
 def test_a_reload_of_a_broken_file_keeps_the_last_good_one(tmp_path: Path) -> None:
