@@ -59,16 +59,20 @@ def visit(chrome: Browser) -> Iterator[Visit]:
     with ExitStack() as contexts:
 
         def open_page(
-            gateway: Gateway, *, phone: bool = False, within: Screen | None = None, signed_in: bool = True
+            gateway: Gateway,
+            *,
+            phone: bool = False,
+            within: Screen | None = None,
+            signed_in: bool | None = None,
         ) -> Screen:
             if within is not None:
-                return Screen.open(within.page.context, gateway, signed_in=False)
+                return Screen.open(within.page.context, gateway, signed_in=bool(signed_in))
             context: BrowserContext = chrome.new_context(
                 viewport={"width": 390, "height": 844} if phone else {"width": 1280, "height": 800},
                 is_mobile=phone,
                 has_touch=phone,
             )
             contexts.callback(context.close)
-            return Screen.open(context, gateway, signed_in=signed_in)
+            return Screen.open(context, gateway, signed_in=signed_in is not False)
 
         yield open_page

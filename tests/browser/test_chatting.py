@@ -125,6 +125,19 @@ def test_two_browsers_see_the_same(gateway: Gateway, visit: Visit) -> None:
         screen.wait_line("seen by both", who="person")
 
 
+def test_two_gateways_on_one_machine_do_not_sign_each_other_out(
+    gateway: Gateway, own_gateway: Gateway, visit: Visit
+) -> None:
+    """Cookies know no ports."""
+    one = visit(gateway)
+    one.wait_ready()
+    other = visit(own_gateway, within=one, signed_in=True)
+    other.wait_ready()
+    one.page.reload()
+    one.wait_ready()
+    expect(one.page.get_by_role("dialog")).to_be_hidden()
+
+
 def test_markdown_is_shown_without_breaking_the_pages_policy(gateway: Gateway, visit: Visit) -> None:
     screen = visit(gateway)
     screen.wait_ready()
@@ -202,7 +215,9 @@ def test_a_tab_that_sleeps_with_the_stream_is_relieved_of_it(own_gateway: Gatewa
     sleeper.wait_ready()
     awake = visit(own_gateway, within=sleeper)
     awake.wait_ready()
-    sleeper.page.evaluate(f"setTimeout(() => {{ const end = Date.now() + {ASLEEP}; while (Date.now() < end); }}, 0)")
+    sleeper.page.evaluate(
+        f"setTimeout(() => {{ const end = Date.now() + {ASLEEP}; while (Date.now() < end); }}, 0)"
+    )
     awake.say("is anybody listening")
     answer = awake.lines("agent").filter(has_text="You said: “is anybody listening”")
     expect(answer).to_have_count(1, timeout=ASLEEP - 5000)
