@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hermes.core.clock import Clock
 from hermes.core.door import ChatLine, Health, LiveEvent, LiveKind, LiveReader, Said, Speaker
-from hermes.core.errors import HermesError
+from hermes.core.errors import HermesError, Poison
 from hermes.core.events import MessageEvent, RawUpdate
 from hermes.core.ports import Platform
 from hermes.core.records import InboxRow, OutboxRow
@@ -99,7 +99,10 @@ class Door:
             self.bus.publish(LiveEvent(LiveKind.STORED, row.address.chat_id))
 
     def _person(self, row: InboxRow, position: str) -> ChatLine | None:
-        event = self.platform.normalise(row.update.raw)
+        try:
+            event = self.platform.normalise(row.update.raw)
+        except Poison:
+            return None  # one row that cannot be read does not hide the others
         if not isinstance(event, MessageEvent):
             return None
         return ChatLine(position, Speaker.PERSON, event.text, "", row.received_at, row.update.dedup_key)
