@@ -70,6 +70,7 @@ class TurnLoop:
         max_steps: int = 40,
         turn_deadline: float = 1800.0,
         zone: tzinfo = UTC,
+        on_outcome: Callable[[str], None] = lambda outcome: None,
     ) -> None:
         self._turns = turns
         self.pipeline = pipeline
@@ -81,6 +82,7 @@ class TurnLoop:
         self.max_steps = max_steps
         self.turn_deadline = turn_deadline
         self.zone = zone
+        self._on_outcome = on_outcome
 
     def first_step(self, claim: Claim, inputs: Sequence[TurnInput]) -> StepIntent | None:
         return self._intent(claim, 1, compose(inputs, self.zone), sum(map(len, claim.history)) // 4)
@@ -201,6 +203,7 @@ class TurnLoop:
         self._checkpoints.reach("before_t2")
         rows = await persist(self._clock, lambda: self._turns.finish(finish, self._clock.now()))
         self._checkpoints.reach("after_t2")
+        self._on_outcome(finish.outcome.value)
         return rows
 
     def _reply(self, claim: Claim, text: str) -> NewDelivery:

@@ -24,7 +24,7 @@ from hermes.gateway.commands import Commands
 from hermes.gateway.courier import Courier
 from hermes.gateway.dispatch import Dispatch, DispatchSettings
 from hermes.gateway.door import Door
-from hermes.gateway.health import HealthBook, HealthSettings, HealthSources
+from hermes.gateway.health import HealthBook, HealthSources
 from hermes.gateway.ingest import AccessBook, Ingest
 from hermes.gateway.lane import TurnLane
 from hermes.gateway.links import Links
@@ -122,6 +122,7 @@ def build(
         checkpoints=machine.checkpoints, may_receive=_token_is_free(config, machine), on_change=hooks.link_changed, on_notice=hooks.link_notice,
     )  # fmt: skip
     health = _health(config, machine, stores.sessions, links, agent, hooks)
+    links.has_room = health.has_room
     door = Door(
         ingest, stores.sessions, book.get("web"), make_update, out.bus, clock, health, machine.metrics.render
     )
@@ -190,11 +191,14 @@ def _agent(
     runner = TurnLoop(
         stores.turns, pipeline, toolbox, out.replies, clock, machine.checkpoints, system=_system(machine.home),
         max_steps=config.agent.max_turns, turn_deadline=config.agent.turn_deadline, zone=settings.zone(config),
+        on_outcome=machine.metrics.turn_ended,
     )  # fmt: skip
     lane = TurnLane(
         runner, book, out.views, out.courier, clock, machine.supervisor, turn_deadline=config.agent.turn_deadline,
         on_outcome=machine.metrics.turn_ended, on_escalate=machine.escalate,
     )  # fmt: skip
+    lane.merge_window = config.agent.merge_window
+    stores.turns.uncertain = config.gateway.delivery.uncertain.value
     return _Agent(questions, upstreams, pipeline, toolbox, runner, lane)
 
 
@@ -271,7 +275,7 @@ def _health(
         started=lambda: hooks.gateway is not None and hooks.gateway.started,
         rehearsing=lambda: {t.name for t in agent.pipeline.targets if t.provider.name in rehearsals},
     )
-    return HealthBook(sources, machine.clock, HealthSettings())
+    return HealthBook(sources, machine.clock, settings.health_settings(config))
 
 
 def new_key() -> str:

@@ -65,6 +65,8 @@ class Reloader:
         g.dispatch.settings.max_age = config.gateway.max_age
         g.sweep.policy = settings.sweep_policy(config)
         g.links.policy = settings.reconnect_policy(config)
+        g.health.settings = settings.health_settings(config)
+        g.turns.uncertain = config.gateway.delivery.uncertain.value
         g.views.settings = settings.view_settings(config)
         g.toolbox.result_chars = config.tools.max_result_bytes
         g.toolbox.question_timeout = config.approvals.timeout

@@ -13,6 +13,7 @@ from hermes.config.adapters import ChatPlatformConfig, ModelSpec, PlatformConfig
 from hermes.config.model import Config
 from hermes.core.delivery import Uncertain
 from hermes.core.ports import Provider
+from hermes.gateway.health import HealthSettings
 from hermes.gateway.view import ViewSettings
 from hermes.platforms.telegram.config import TelegramConfig
 from hermes.platforms.web.config import WebConfig
@@ -85,6 +86,11 @@ def view_settings(config: Config) -> ViewSettings:
     """``streaming``."""
     s = config.streaming
     return ViewSettings(s.enabled, s.first_after, s.min_interval)
+
+
+def health_settings(config: Config) -> HealthSettings:
+    """Bounds of readiness."""
+    return HealthSettings(config.gateway.ready_max_age, config.gateway.disk_floor)
 
 
 def pace(platforms: Mapping[str, PlatformConfig]) -> dict[str, tuple[float, float]]:

@@ -28,7 +28,6 @@ UNBUILT = frozenset(
         "gateway.max_skew",
         "gateway.media_max_bytes",
         "gateway.media_timeout",
-        "gateway.ready_max_age",
         "gateway.restart_intensity.restarts",
         "gateway.stall_after",
         "mcp_servers.NAME.command",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hermes.core.clock import Clock
 from hermes.core.door import ChatLine, Health, LiveEvent, LiveKind, LiveReader, Said, Speaker
-from hermes.core.errors import HermesError, Poison
+from hermes.core.errors import HermesError, Poison, StoreUnavailable
 from hermes.core.events import MessageEvent, RawUpdate
 from hermes.core.ports import Platform
 from hermes.core.records import InboxRow, OutboxRow
@@ -45,6 +45,8 @@ class Door:
     async def say(self, chat_id: str, key: str, text: str) -> Said:
         if not self.open:
             raise StoppedIntake("the gateway is shutting down; your line was not taken, send it again in a moment")
+        if not self.health_book.has_room():
+            raise StoreUnavailable("the disk is nearly full: nothing new is taken in (gateway.disk_floor)")
         update = self.make_update(chat_id, "owner", key, text, self.clock.now())
         [accepted] = await self.ingest.accept([update])
         self.bus.publish(LiveEvent(LiveKind.STORED, chat_id))

@@ -156,13 +156,23 @@ class HealthBook:
         return HealthItem("loop", light, text, {"lag_seconds": round(lag, 4), "output_lost": lost})
 
     def _disk(self, not_ready: list[str]) -> HealthItem:
-        stat = os.statvfs(self._sources.home)
-        free = stat.f_bavail * stat.f_frsize
-        light = Light.OK
-        if free < self.settings.disk_floor:
-            light = Light.BAD
-            not_ready.append(f"only {free // 2**20} MiB of disk are left")
-        return HealthItem("disk", light, f"{free // 2**20} MiB free", {"free_bytes": free})
+        free = free_bytes(self._sources.home)
+        if free >= self.settings.disk_floor:
+            return HealthItem("disk", Light.OK, f"{free // 2**20} MiB free", {"free_bytes": free})
+        floor = self.settings.disk_floor // 2**20
+        text = f"only {free // 2**20} MiB free: nothing new is taken in below {floor} MiB (gateway.disk_floor)"
+        not_ready.append(f"disk: {text}")
+        return HealthItem("disk", Light.BAD, text, {"free_bytes": free})
+
+    def has_room(self) -> bool:
+        """Whether there is disk enough to take anything in (R35)."""
+        return free_bytes(self._sources.home) >= self.settings.disk_floor
+
+
+def free_bytes(home: Path) -> int:
+    """What an ordinary user may still write on the home's file system."""
+    stat = os.statvfs(home)
+    return stat.f_bavail * stat.f_frsize
 
 
 def as_dict(health: Health) -> dict[str, object]:

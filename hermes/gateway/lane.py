@@ -157,8 +157,7 @@ class TurnLane:
         result = running.task.result()
         match result:
             case list():
-                self._courier.offer(result)
-                self._on_outcome(Outcome.ANSWERED.value)
+                self._courier.offer(result)  # how the turn ended was counted by the runner
                 return True
             case LostFence() if running.cause is not None:
                 return await self._cancelled(running)

@@ -50,6 +50,7 @@ class Links:
         *,
         checkpoints: Checkpoints,
         may_receive: Callable[[str], bool] = lambda platform: True,
+        has_room: Callable[[], bool] = lambda: True,
         on_change: Callable[[Link], None] = lambda link: None,
         on_notice: Callable[[Link, str], None] = lambda link, text: None,
     ) -> None:
@@ -61,6 +62,7 @@ class Links:
         self.policy = policy
         self._checkpoints = checkpoints
         self._may_receive = may_receive
+        self.has_room = has_room
         self._on_change = on_change
         self._on_notice = on_notice
         self._links: dict[str, Link] = {}
@@ -106,6 +108,8 @@ class Links:
                     connected = True
                     self._event(platform, Connected())
                     self._platforms.set_up(platform.name, True)
+                if not self.has_room():
+                    raise StoreUnavailable("the disk is nearly full (gateway.disk_floor)")
                 batch = await platform.receive()
                 if batch.updates:
                     await self._ingest.accept(batch.updates)

@@ -6,10 +6,13 @@ import sqlite3
 
 from hermes.core.delivery import Operation
 from hermes.core.records import NewDelivery, OutboxRow, TurnFinish
+from hermes.store.outbox import MARK_DELAY_SECONDS
 from hermes.store.rows import OUTBOX_COLUMNS, insert_delivery, outbox_row
 
 
-def insert_replies(conn: sqlite3.Connection, finish: TurnFinish, now: float, owner: int) -> list[OutboxRow]:
+def insert_replies(
+    conn: sqlite3.Connection, finish: TurnFinish, now: float, owner: int, *, hold: bool = False
+) -> list[OutboxRow]:
     """The reply parts of T2. The first reply takes over the turn's draft, if there is one.
 
     Unsent notices of the turn's session are dropped together with it (R20).
@@ -23,7 +26,7 @@ def insert_replies(conn: sqlite3.Connection, finish: TurnFinish, now: float, own
         conn.execute("UPDATE outbox SET state='withdrawn', done_at=? WHERE seq=?", (now, draft[0]))
     for number, reply in enumerate(finish.replies):
         if number == 0 and draft is not None:
-            rows += _adopt_draft(conn, draft, reply, finish, now, owner)
+            rows += _adopt_draft(conn, draft, reply, finish, now, owner, hold)
         else:
             rows += insert_delivery(
                 conn, reply, now, turn_id=finish.turn_id, epoch=finish.epoch, generation=owner
@@ -33,14 +36,19 @@ def insert_replies(conn: sqlite3.Connection, finish: TurnFinish, now: float, own
 
 def _adopt_draft(
     conn: sqlite3.Connection, draft: tuple[int, int, str | None], reply: NewDelivery, finish: TurnFinish,
-    now: float, owner: int,
+    now: float, owner: int, hold: bool,
 ) -> list[OutboxRow]:  # fmt: skip
-    """Part 0 is the draft's own row: an edit where its first send has a receipt, else a marked create."""
+    """Part 0 is the draft's own row: an edit where its first send has a receipt.
+
+    Without one that send may have arrived: a create that waits and is marked, or the whole is held (R19).
+    """
     seq, delivery_id, receipt = draft
     operation = Operation.EDIT if receipt is not None else Operation.CREATE
+    not_before = 0.0 if receipt is not None else now + MARK_DELAY_SECONDS
     conn.execute(
-        "UPDATE outbox SET state='pending', payload=?, operation=?, mark=?, session_id=?, claim_generation=? WHERE seq=?",
-        (reply.parts[0].payload, operation.value, int(receipt is None), reply.session_id, owner, seq),
+        "UPDATE outbox SET state='pending', payload=?, operation=?, mark=?, session_id=?, claim_generation=?, "
+        "not_before=? WHERE seq=?",
+        (reply.parts[0].payload, operation.value, int(receipt is None), reply.session_id, owner, not_before, seq),
     )
     first = outbox_row(conn.execute(f"SELECT {OUTBOX_COLUMNS} FROM outbox WHERE seq=?", (seq,)).fetchone())
     rest = NewDelivery(
@@ -52,6 +60,12 @@ def _adopt_draft(
             "UPDATE outbox SET delivery_id=?, part=part+1, reply_to=NULL, nonce=? WHERE seq=?",
             (delivery_id, f"{delivery_id:x}-{row.part + 1:x}", row.seq),
         )
+    if receipt is None and hold:
+        conn.execute(
+            "UPDATE outbox SET state='held', reason='its draft may have arrived', done_at=? WHERE delivery_id=?",
+            (now, delivery_id),
+        )
+        return []
     refreshed = [
         outbox_row(r)
         for r in conn.execute(

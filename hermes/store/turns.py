@@ -35,6 +35,7 @@ class SqliteTurns:
 
     def __init__(self, db: Database, *, input_limit: int = 50, input_chars: int = 200_000) -> None:
         self._db = db
+        self.uncertain = "mark"  # gateway.delivery.uncertain
         self._input_limit = input_limit
         self._input_chars = input_chars
 
@@ -154,7 +155,7 @@ class SqliteTurns:
             conn.execute("UPDATE sessions SET last_active_at=? WHERE id=?", (now, session))
             if finish.outcome is Outcome.FAILED_TOLD and finish.reason in _UNFIT_REASONS:
                 conn.execute("UPDATE messages SET live=0 WHERE turn_id=?", (finish.turn_id,))
-            return delivery_of_turn.insert_replies(conn, finish, now, owner)
+            return delivery_of_turn.insert_replies(conn, finish, now, owner, hold=self.uncertain == "hold")
 
         return await self._db.write(t2)
 

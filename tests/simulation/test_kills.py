@@ -82,6 +82,27 @@ def test_killed_at_a_named_point_everything_is_answered_once(make: Make, point: 
     assert tool.runs <= 1
 
 
+def test_a_draft_of_unknown_fate_is_followed_by_a_marked_answer_after_half_a_minute(make: Make) -> None:
+    world = make([answer("word " * 20, pieces=20), answer("the whole answer")])
+    world.checkpoints.at = "drafting"
+    world.say("tell me")
+    world.run(25)
+    assert world.kills == 1
+    assert world.heard() == []
+    world.run(60)
+    assert world.heard() == [f"{MARK_PREFIX}the whole answer"]
+
+
+def test_a_draft_of_unknown_fate_is_held_where_repeats_are_not_wanted(make: Make) -> None:
+    hold = {"gateway": {"delivery": {"uncertain": "hold"}}}
+    world = make([answer("word " * 20, pieces=20), answer("the whole answer")], settings=hold)
+    world.checkpoints.at = "drafting"
+    world.say("tell me")
+    world.run(120)
+    assert world.heard() == []
+    assert world.rows("SELECT state FROM outbox") == [("held",)]
+
+
 @pytest.mark.parametrize("point", ["after_t2", "sending_before_bytes", "sending_after_bytes"])
 def test_a_committed_answer_costs_no_further_model_request(make: Make, point: str) -> None:
     world = make([answer("paid for")])

@@ -119,7 +119,7 @@ MOUNTS = """\
 @pytest.mark.parametrize(
     ("home", "kind"),
     [
-        ("/home/me/.hermes", None),
+        ("/srv/me/.hermes", None),
         ("/net/home", "nfs4"),
         ("/net/local/home", None),
         ("/network/home", None),
