@@ -66,10 +66,11 @@ class Stream:
         raise EOFError
 
     async def until(self, found: Callable[[Heard], bool]) -> Heard:
-        """The first event from now on for which ``found`` holds."""
-        while not found(event := await self.next()):
-            pass
-        return event
+        """The first event from now on for which ``found`` holds. Raises TimeoutError, signs of life or not."""
+        async with asyncio.timeout(WITHIN):
+            while not found(event := await self.next()):
+                pass
+            return event
 
     async def line(self, text: str) -> Heard:
         """The next stored line that holds ``text``."""
