@@ -94,7 +94,7 @@ CODE_RULES: tuple[Rule, ...] = (
             billing_hard_limit_reached billing_error payment_required(?:_error)? budget_exceeded
             credit_limit_exceeded (?:contract|enforced|linked_organization)_spend_limit_reached
             linked_organization_billing_unavailable user_profile_not_billable
-            user_profile_billing_not_authorized out_of_credits credits?_exhausted billing_disabled
+            usage_not_included user_profile_billing_not_authorized out_of_credits credits?_exhausted billing_disabled
             allocationquota\.freetieronly prepaidbilloverdue postpaidbilloverdue accountoverdueerror
             account_?overdue.* creditserror insufficient_user_quota insufficient_account_balance
             spend_?limit_.* budget_limit_exceeded prepayment_required key_budget_exceeded
@@ -153,7 +153,7 @@ CODE_RULES: tuple[Rule, ...] = (
             model_deprecated model_not_open modelnotopen invalid_model_error no_model_access
             model_not_allowed model_access_denied invalidendpointormodel\.notfound model_terms_required
             model_permission_denied unsupported_model model_retired model_does_not_exist 1211
-            unsupported_api_for_model model_not_loaded model\.?not\.?supported invalid_model_name
+            unsupported_api_for_model dedicated_endpoint_not_running model_not_loaded model\.?not\.?supported invalid_model_name
         """),
         test=lambda s, _: "1211" not in s.codes or bool(_ZAI.search(s.provider)) or "model" in s.text,
     ),
@@ -170,7 +170,7 @@ CODE_RULES: tuple[Rule, ...] = (
             token_not_found invalid_x_api_key bad_credentials invalid_api_key_error missing_scope.*
             refresh_token_(?:expired|invalidated|revoked|not_found) invalid_refresh_token
             api_key_service_blocked invalid_client session_expired api_key_http_referrer_blocked
-            api_key_ip_address_blocked credentials_expired
+            api_key_ip_address_blocked credentials_expired iam_permission_denied
         """),
     ),
     Rule(

@@ -161,7 +161,13 @@ TEXT_RULES: tuple[Rule, ...] = (
             r"upstream[^\n.]{0,30}rate[- ]?limit",
         ),
     ),
-    Rule("text_model", Reason.MODEL_NOT_FOUND, text=service.MODEL, test=_model_may_be_wrong),
+    Rule(
+        "text_model",
+        Reason.MODEL_NOT_FOUND,
+        text=service.MODEL,
+        test=_model_may_be_wrong,
+        unless=any_of(r"permission[^\n]{0,60}denied on resource"),
+    ),
     Rule(
         "text_channel",
         Reason.MODEL_NOT_FOUND,

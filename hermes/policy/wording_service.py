@@ -38,7 +38,8 @@ MODEL = any_of(
     "(?:no|not have|without) access to (?:the )?model",
     r"access to (?:the )?model[^\n]{0,60}(?:denied|not|restricted)",
     "verified to use the model",
-    "on-demand throughput (?:isnt|is not) supported",
+    "on-demand throughput (?:isnt|is not) supported|support on-demand throughput",
+    r"endpoint for [^\n]{0,80}is not running",
     r"model[^\n]{0,30}not exist\b",
     r"^model: ?[\w.:/-]+$",
     "no available channel for model",
@@ -160,6 +161,7 @@ CAPACITY = any_of(
     "负载(?:已|过)|系统繁忙|服务(?:繁忙|过载)|访问量过大",
     r"temporarily unavailable due to[^\n]{0,30}(?:load|demand|capacity)",
     "model busy",
+    r"\bdegraded\b[^\n]{0,30}cannot be invoked",
     "too busy",
 )
 
@@ -294,7 +296,7 @@ FORMAT = any_of(
     "validation error",
     r"(?:conversation|message) (?:roles|history)[^\n]{0,30}(?:alternate|invalid|must)",
     "(?:invalid|incorrect) (?:request|message|tool|function|role|type|format|input|arguments?"
-    r"|parameters?)\b",
+    r"|param(?:eter)?s?)\b",
     r"array too long\. expected",
     "failed to deserialize",
     r"(?:tools?|functions?)(?:\[\d+\]|\.\d+)\.\w+",

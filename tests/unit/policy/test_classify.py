@@ -51,13 +51,13 @@ def test_given_corpus_is_read_right_in_98_percent() -> None:
     assert not flags
 
 
-@pytest.mark.parametrize("row", rows("written.jsonl"), ids=lambda row: row["id"])
+@pytest.mark.parametrize("row", [*rows("written.jsonl"), *rows("fresh.jsonl")], ids=lambda row: row["id"])
 def test_written_corpus_keeps_its_reading(row: dict[str, Any]) -> None:
     verdict = verdict_of(**row)
     assert (verdict.reason, verdict.retryable) == (row["label"], row["retryable"])
 
 
-@pytest.mark.parametrize("name", ["provider.jsonl", "written.jsonl"])
+@pytest.mark.parametrize("name", ["provider.jsonl", "written.jsonl", "fresh.jsonl"])
 def test_what_a_person_or_a_rewrite_must_cure_is_never_called_retryable(name: str) -> None:
     for row in rows(name):
         if row["label"] in NEVER_RETRYABLE:
