@@ -153,7 +153,8 @@ CODE_RULES: tuple[Rule, ...] = (
             model_deprecated model_not_open modelnotopen invalid_model_error no_model_access
             model_not_allowed model_access_denied invalidendpointormodel\.notfound model_terms_required
             model_permission_denied unsupported_model model_retired model_does_not_exist 1211
-            unsupported_api_for_model dedicated_endpoint_not_running model_not_loaded model\.?not\.?supported invalid_model_name
+            unsupported_api_for_model dedicated_endpoint_not_running model_not_loaded
+            model\.?not\.?supported invalid_model_name
         """),
         test=lambda s, _: "1211" not in s.codes or bool(_ZAI.search(s.provider)) or "model" in s.text,
     ),
