@@ -95,7 +95,8 @@ class Pipeline:
     ) -> GaveUp | None:
         match what_now:
             case Wait(seconds):
-                observer.on_notice("retry", _retry_text(target, verdict, seconds, state.retries_used, self.policy.retries))
+                told = _retry_text(target, verdict, seconds, state.retries_used, self.policy.retries)
+                observer.on_notice("retry", told)
                 await self._clock.sleep(seconds)
             case Apply(repair, limit):
                 observer.on_notice("repair", _repair_text(repair))

@@ -21,6 +21,8 @@ from hermes.runtime.logs import get_logger
 log = get_logger(__name__)
 
 CLARIFY = "clarify"
+MAX_OPTIONS = 20
+"""Answers that a question offers at most."""
 UNKNOWN_OUTCOME = (
     "The gateway was interrupted while this call ran: its outcome is unknown. It may have taken effect. "
     "Check before you repeat it."
@@ -84,10 +86,11 @@ class Toolbox:
         """Runs the calls in order. What an earlier process started is not started again unless that is safe."""
         started = {s.call_id: s for s in claim.started}
         results: list[ToolResultItem] = []
-        for number, call in enumerate(calls):
+        for call in calls:
             if call.name == CLARIFY and call.call_id not in started:
-                rest = calls[number + 1 :]
-                return await self._suspend(claim, step, call, rest)
+                arguments = _readable(call.arguments)
+                if arguments is not None:
+                    return await self._suspend(claim, step, call, arguments)
             results.append(await self._one(claim, step, call, started.get(call.call_id), observer))
         return Results(tuple(results))
 
@@ -122,12 +125,12 @@ class Toolbox:
             context = ToolContext(claim.session_id, claim.principal_id)
             text = await tool.run(arguments, context)
         except ToolError as error:
-            return _failed(call, str(error))
+            return _failed(call, self._bounded(str(error)))
         except HermesError:
             raise
         except Exception as error:  # R26: toolbox, per call: a tool's fault is a result the model reads
             log.error("tool_fault", tool=call.name, error=repr(error))
-            return _failed(call, f"The tool failed: {type(error).__name__}: {error}")
+            return _failed(call, self._bounded(f"The tool failed: {type(error).__name__}: {error}"))
         return ToolResultItem(call.call_id, call.name, self._bounded(without_lone_surrogates(text)))
 
     def _bounded(self, text: str) -> str:
@@ -136,17 +139,14 @@ class Toolbox:
         return f"{text[: self.result_chars]}\n[cut: {len(text) - self.result_chars} more characters]"
 
     async def _suspend(
-        self, claim: Claim, step: int, call: ToolCall, rest: Sequence[ToolCall]
-    ) -> Results | Suspended:
+        self, claim: Claim, step: int, call: ToolCall, arguments: Mapping[str, object]
+    ) -> Suspended:
         """R13: the question is one journal row; the coroutine ends and the width is free."""
-        try:
-            arguments = _arguments(call.arguments)
-        except ToolError as error:
-            return Results((_failed(call, str(error)),))
         now = self._clock.now()
-        prompt = str(arguments.get("question") or "Could you tell me more?")
+        prompt = without_lone_surrogates(str(arguments.get("question") or "").strip() or "Could you tell me more?")
         raw_options = arguments.get("options")
-        options = tuple(str(o) for o in raw_options) if isinstance(raw_options, list) else ()
+        offered = raw_options if isinstance(raw_options, list) else []
+        options = tuple(without_lone_surrogates(str(o)) for o in offered[:MAX_OPTIONS])
         intent = IntentId(f"{claim.turn_id}:{step}:{call.call_id}")
         record = ToolIntent(claim.turn_id, claim.epoch, step, intent, call.call_id, CLARIFY, ToolEffect.ONCE)
         await persist(self._clock, lambda: self._turns.start_tools([record], now))
@@ -167,12 +167,19 @@ def _arguments(text: str) -> Mapping[str, object]:
     """The call's arguments. Raises ToolError with what is wrong, for the model."""
     try:
         parsed = json.loads(text or "{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ToolError(f"The arguments are not valid JSON: {error}") from error
     if not isinstance(parsed, dict):
         raise ToolError("The arguments must be a JSON object.")
     return parsed
 
 
+def _readable(text: str) -> Mapping[str, object] | None:
+    try:
+        return _arguments(text)
+    except ToolError:
+        return None
+
+
 def _failed(call: ToolCall, text: str) -> ToolResultItem:
-    return ToolResultItem(call.call_id, call.name, text, ToolStatus.ERROR)
+    return ToolResultItem(call.call_id, call.name, without_lone_surrogates(text), ToolStatus.ERROR)
