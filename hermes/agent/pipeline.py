@@ -150,16 +150,21 @@ AVAILABLE_REPAIRS = frozenset({Repair.REBUILD_TRANSPORT, Repair.REDUCE_MAX_TOKEN
 """What ``Pipeline._repair`` can carry out; the planner skips all others."""
 
 
-_WHY: Mapping[Reason, str] = {
-    Reason.RATE_LIMIT: "limits how often it may be asked",
-    Reason.OVERLOADED: "is overloaded",
-    Reason.SERVER_ERROR: "had an internal error",
-    Reason.TIMEOUT: "did not answer in time",
+_WHY: Mapping[tuple[Reason, str | None], str] = {
+    (Reason.RATE_LIMIT, None): "limits how often it may be asked",
+    (Reason.OVERLOADED, None): "is overloaded",
+    (Reason.SERVER_ERROR, None): "had an internal error",
+    (Reason.TIMEOUT, None): "did not answer in time",
+    (Reason.TIMEOUT, "refused"): "refused the connection",
+    (Reason.TIMEOUT, "dns"): "has an address that cannot be found",
+    (Reason.TIMEOUT, "cut"): "broke off in the middle of its answer",
+    (Reason.TIMEOUT, "stalled"): "fell silent in the middle of its answer",
 }
 
 
 def _retry_text(target: Target, verdict: Verdict, seconds: float, number: int, of: int) -> str:
-    why = _WHY.get(verdict.reason, f"failed ({verdict.reason.value})")
+    general = _WHY.get((verdict.reason, None), f"failed ({verdict.reason.value})")
+    why = _WHY.get((verdict.reason, verdict.detail), general)
     return f"{target.name} {why}; trying again in {seconds:.0f} s ({number} of {of})."
 
 

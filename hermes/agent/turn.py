@@ -136,9 +136,11 @@ class TurnLoop:
             ToolResultItem(c.call_id, c.name, "Not finished: the turn was ended.", ToolStatus.UNKNOWN)
             for c in open_calls(history)
         )
+        # to a /stop the command itself has answered
+        replies = () if end.cause is TurnCause.STOP else (self._reply(claim, end.sentence),)
         finish = TurnFinish(
             claim.turn_id, claim.epoch, end.outcome, end.reason, closing, None, 0.0, end.active_seconds,
-            (self._reply(claim, end.sentence),), end.cause,
+            replies, end.cause,
         )  # fmt: skip
         return await persist(self._clock, lambda: self._turns.finish(finish, self._clock.now()))
 
