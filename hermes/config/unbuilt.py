@@ -60,7 +60,6 @@ UNBUILT = frozenset(
         "providers.NAME.models.NAME.images",
         "providers.NAME.pool_strategy",
         "providers.NAME.requests_per_minute",
-        "providers.NAME.tokens_per_minute",
         "retention.backups",
         "retention.media",
         "retention.messages",
