@@ -42,6 +42,7 @@ from hermes.runtime.supervisor import Supervisor
 from hermes.runtime.watchdog import SystemdNotifier
 from hermes.store.database import ThreadedDatabase
 from hermes.store.home import note_clean_end, take_ownership
+from hermes.store.retention import Ages, sweep
 from hermes.web.auth import PageAuth
 from hermes.web.server import WebServer
 
@@ -264,6 +265,9 @@ async def _housework(gateway: Gateway, machine: Machine) -> None:
         gateway.dispatch.lanes.wake(session)
     if not gateway.lane.running:
         await gateway.sessions.index_new_text()
+        kept = gateway.config.retention
+        ages = Ages(kept.messages, kept.inbox, kept.outbox, kept.seen_keys)
+        await sweep(gateway.db, ages, machine.clock.now())
     machine.metrics.observe(await gateway.sessions.figures(), machine.clock.now())
 
 

@@ -62,8 +62,6 @@ UNBUILT = frozenset(
         "providers.NAME.requests_per_minute",
         "retention.backups",
         "retention.media",
-        "retention.messages",
-        "retention.seen_keys",
         "retention.spill",
         "retention.traces",
         "session_reset.at_hour",
