@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.wire.gateway import kill_points, outages, random_kills
+from tests.capabilities import need_root
+from tests.wire.gateway import kill_points, outages, power_cut, random_kills
 from tests.wire.gateway.harness import Model, Telegram, lab, simulators
 
 LABS = 4
@@ -32,9 +33,11 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     outsides: SimpleQueue[tuple[Telegram, Model]] = SimpleQueue()
     with contextlib.ExitStack() as stack:
         futures: dict[Any, Future[Any]] = {}
-        with ThreadPoolExecutor(LABS + 5) as pool:
+        seed = int(request.config.getoption("--hypothesis-seed"))  # the run's own, printed at its top
+        with ThreadPoolExecutor(LABS + 6) as pool:
+            if "test_power_cut.py" in files and need_root() is None:
+                futures["power cut"] = pool.submit(power_cut.play, tmp / "power", seed)
             if "test_random_kills.py" in files:
-                seed = int(request.config.getoption("--hypothesis-seed"))  # the run's own, printed at its top
                 futures["random"] = pool.submit(_random_kills, tmp / "random", seed)
             if "test_outages.py" in files:
                 futures |= {outage: pool.submit(outages.play, tmp, outage) for outage in outages.OUTAGES}
