@@ -119,7 +119,8 @@ def build(
     )  # fmt: skip
     links = Links(
         book, ingest, clock, machine.random, machine.supervisor, settings.reconnect_policy(config),
-        checkpoints=machine.checkpoints, may_receive=_token_is_free(config, machine), on_change=hooks.link_changed, on_notice=hooks.link_notice,
+        checkpoints=machine.checkpoints, may_receive=_token_is_free(config, machine), on_change=hooks.link_changed,
+        on_notice=hooks.link_notice,
     )  # fmt: skip
     health = _health(config, machine, stores.sessions, links, agent, hooks)
     links.has_room = health.has_room

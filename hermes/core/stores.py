@@ -100,7 +100,8 @@ class Turns(Protocol):
         ``first_step`` says what a new turn's first step is, so that it is written in the same transaction
         (``Claim.begun``); it runs on the writer's thread, must be pure and quick, and may say None.
 
-        Rows that ``allowed`` refuses end as ``ignored(access)`` (R6); None leaves a row for later. Raises epoch of a resumed turn.
+        Rows that ``allowed`` refuses end as ``ignored(access)`` (R6); None leaves a row for
+        later. Raises the epoch of a resumed turn.
         """
 
     async def transcript(self, session: SessionId) -> tuple[str, ...]:
@@ -121,7 +122,9 @@ class Turns(Protocol):
     async def finish(self, finish: TurnFinish, now: float) -> list[OutboxRow]:
         """T2. Raises LostFence; nothing is written then."""
 
-    async def suspend(self, turn: TurnId, epoch: int, question: Question, reply: NewDelivery, now: float) -> list[OutboxRow]:
+    async def suspend(
+        self, turn: TurnId, epoch: int, question: Question, reply: NewDelivery, now: float
+    ) -> list[OutboxRow]:
         """The turn waits for a person (R13). Raises LostFence."""
 
     async def release(self, turn: TurnId, epoch: int, active_seconds: float, now: float) -> None:

@@ -71,7 +71,7 @@ class Actions:
             return {"id": name, "parts": len(rows)}
         row = await self.inbox.revive(InboxId(number))
         if row is None:
-            raise TargetUnknown(f"no dead letter {name} that could be read again; `hermes dead-letters list` shows them")
+            raise TargetUnknown(f"no dead letter {name} can be read again; `hermes dead-letters list` shows them")
         self.readmit(row)
         return {"id": name, "parts": 1}
 

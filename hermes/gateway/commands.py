@@ -84,7 +84,7 @@ class Commands:
         """Carries it out, ends the row as ``command`` and returns the line to be delivered."""
         spec = self.specs[command.name]
         if stale and spec.acts:
-            text = f"/{spec.name} arrived while I was away, so I did not carry it out. Send it again if you still want it."
+            text = f"/{spec.name} arrived while I was away, so I did not carry it out. Send it again if you want it."
         else:
             text = await spec.handler(CommandCall(row, session, event, command.argument))
         return await self._inbox.finish(

@@ -200,7 +200,7 @@ class Dispatch:
         told = self._told.get(session, 0.0) > now - 600.0
         self._told[session] = now
         hours = (now - event.sent_at) / 3600.0
-        text = f"I was away for too long: what you wrote {hours:.0f} hours ago is not answered any more. Please ask again."
+        text = f"I was away for too long: what you wrote {hours:.0f} hours ago is not answered. Please ask again."
         replies = () if told else (self.replies.reply(event.address, session, text),)
         rows = await self.inbox.finish([row.id], Outcome.EXPIRED_TOLD, now=now, replies=replies)
         self.on_outcome(Outcome.EXPIRED_TOLD.value)

@@ -43,7 +43,8 @@ def resume_turn(
     conn: sqlite3.Connection, session: SessionId, found: tuple[object, ...], owner: int
 ) -> Claim | None:
     """The session's unfinished turn under a new epoch; None while it is suspended."""
-    turn, state, epoch, principal, platform, account, chat, thread, reply_to, step, active, parked, crashes, cause = found
+    turn, state, epoch, principal, platform, account, chat, thread, reply_to = found[:9]
+    step, active, parked, crashes, cause = found[9:]
     if state == "suspended":
         return None
     conn.execute(

@@ -84,10 +84,8 @@ def run_batch(
             held = conn.execute("SELECT generation FROM owner").fetchone()[0]
             if held != generation:
                 raise LostOwnership(f"state.db is owned by generation {held}, this process has {generation}")
-        if len(batch) == 1:
-            outcomes = [_run_alone(conn, batch[0])]
-        else:
-            outcomes = [_run_one(conn, fn) for fn in batch]
+        run = _run_alone if len(batch) == 1 else _run_one
+        outcomes = [run(conn, fn) for fn in batch]
         if conn.in_transaction:
             conn.execute("COMMIT")
     except BaseException:

@@ -153,7 +153,7 @@ def prepare_home(home: Path) -> None:
     """The home and its directories, private to their owner. Raises ForeignHome on a shared file system."""
     if len(os.fsencode(home / "control.sock")) > SOCKET_PATH_BYTES:
         raise OSError(
-            errno.ENAMETOOLONG, f"its control socket's path would be over {SOCKET_PATH_BYTES} bytes: choose a shorter HERMES_HOME"
+            errno.ENAMETOOLONG, f"the path of its control.sock is over {SOCKET_PATH_BYTES} bytes: choose a shorter HERMES_HOME"
         )
     with contextlib.suppress(FileNotFoundError):  # no Linux: nothing is known about mounts
         refuse_shared(home, Path("/proc/self/mountinfo").read_text("utf-8", "replace"))

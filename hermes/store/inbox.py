@@ -110,7 +110,8 @@ class SqliteInbox:
         def revive(conn: sqlite3.Connection) -> InboxRow | None:
             changed = conn.execute(
                 "UPDATE inbox SET state='new', outcome=NULL, outcome_reason=NULL, outcome_ref=NULL, done_at=NULL, "
-                "attempts=0, not_before=0, turn_id=NULL WHERE id=? AND outcome='dead_letter' AND session_id IS NOT NULL",
+                "attempts=0, not_before=0, turn_id=NULL WHERE id=? AND outcome='dead_letter' "
+                "AND session_id IS NOT NULL",
                 (row,),
             ).rowcount
             if not changed:

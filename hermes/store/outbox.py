@@ -108,7 +108,8 @@ class SqliteOutbox:
         def end(conn: sqlite3.Connection) -> None:
             conn.execute(
                 "UPDATE outbox SET state=?, reason=?, done_at=? WHERE state IN ('pending', 'sending') AND "
-                "delivery_id=(SELECT delivery_id FROM outbox WHERE seq=?) AND part>=(SELECT part FROM outbox WHERE seq=?)",
+                "delivery_id=(SELECT delivery_id FROM outbox WHERE seq=?) AND "
+                "part>=(SELECT part FROM outbox WHERE seq=?)",
                 (state, reason, now, seq, seq),
             )
 
@@ -152,7 +153,8 @@ class SqliteOutbox:
         """Stored whatever became of the turn meanwhile: a final edit that waits for it can go."""
         await self._db.write(
             lambda conn: conn.execute(
-                "UPDATE outbox SET receipt=?, operation='edit', mark=0 WHERE seq=? AND state IN ('drafting', 'pending')",
+                "UPDATE outbox SET receipt=?, operation='edit', mark=0 WHERE seq=? AND "
+                "state IN ('drafting', 'pending')",
                 (receipt, seq),
             )
         )
@@ -192,7 +194,8 @@ class SqliteOutbox:
         return await self._db.write(
             lambda conn: (
                 conn.execute(
-                    "UPDATE outbox SET state='withdrawn', done_at=? WHERE delivery_id=? AND state IN ('failed', 'held')",
+                    "UPDATE outbox SET state='withdrawn', done_at=? WHERE delivery_id=? AND "
+                    "state IN ('failed', 'held')",
                     (now, delivery),
                 ).rowcount
             )

@@ -271,7 +271,8 @@ def _append(
     conn: sqlite3.Connection, turn: TurnId, session: str, principal: str, generation: int, step: int,
     item: Item, now: float,
 ) -> None:  # fmt: skip
-    text = "" if isinstance(item, ToolResultItem) or (isinstance(item, UserItem) and item.note) else searchable_text(item)
+    silent = isinstance(item, ToolResultItem) or (isinstance(item, UserItem) and item.note)
+    text = "" if silent else searchable_text(item)
     conn.execute(
         "INSERT INTO messages(session_id, generation, principal_id, turn_id, step, item, text, created_at) "
         "VALUES (?,?,?,?,?,?,?,?)",

@@ -51,13 +51,14 @@ def _talk(conn: sqlite3.Connection, n: int, user: str, session: str, bot: str) -
         key = f"{user}/{m}"
         conn.execute("INSERT INTO seen_keys VALUES ('telegram', ?, ?, 0)", (bot, key))
         row = conn.execute(
-            "INSERT INTO inbox(platform, account, dedup_key, session_id, principal_id, user_id, chat_id, chat_kind, raw, "
-            "state, outcome, received_at, done_at) VALUES ('telegram',?,?,?,?,?,?,'private','{}','done','answered',0,0)",
+            "INSERT INTO inbox(platform, account, dedup_key, session_id, principal_id, user_id, chat_id, chat_kind, "
+            "raw, state, outcome, received_at, done_at) "
+            "VALUES ('telegram',?,?,?,?,?,?,'private','{}','done','answered',0,0)",
             (bot, key, session, f"p{n}", user, user),
         ).lastrowid
         turn = conn.execute(
-            "INSERT INTO turns(session_id, principal_id, generation, epoch, state, outcome, platform, account, chat_id, "
-            "claim_generation, created_at, ended_at) VALUES (?,?,1,1,'done','answered','telegram',?,?,1,0,0)",
+            "INSERT INTO turns(session_id, principal_id, generation, epoch, state, outcome, platform, account, "
+            "chat_id, claim_generation, created_at, ended_at) VALUES (?,?,1,1,'done','answered','telegram',?,?,1,0,0)",
             (session, f"p{n}", bot, user),
         ).lastrowid
         conn.execute("INSERT INTO turn_inputs VALUES (?,?,1)", (turn, row))
@@ -68,9 +69,9 @@ def _talk(conn: sqlite3.Connection, n: int, user: str, session: str, bot: str) -
                 (session, f"p{n}", turn, dump_item(item), item.text),
             )
         conn.execute(
-            "INSERT INTO outbox(delivery_id, part, session_id, platform, account, chat_id, operation, priority, payload, "
-            "nonce, state, expires_at, turn_id, created_at, done_at) VALUES (0,0,?,'telegram',?,?,'create','final','{}',"
-            "'','delivered',0,?,0,0)",
+            "INSERT INTO outbox(delivery_id, part, session_id, platform, account, chat_id, operation, priority, "
+            "payload, nonce, state, expires_at, turn_id, created_at, done_at) "
+            "VALUES (0,0,?,'telegram',?,?,'create','final','{}','','delivered',0,?,0,0)",
             (session, bot, user, turn),
         )
 
@@ -105,7 +106,7 @@ class Gateway:
         }  # fmt: skip
         path = self.folder / "config.yaml"
         path.write_text(json.dumps(config))
-        self.process = subprocess.Popen(
+        self.process = subprocess.Popen(  # noqa: ASYNC220 - a benchmark may wait for a fork
             [sys.executable, "-m", "hermes", "run", "--config", str(path)],
             env={**os.environ, "HERMES_HOME": str(home)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip

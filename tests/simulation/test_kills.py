@@ -62,7 +62,8 @@ def check_promises(world: World, said: dict[str, list[str]]) -> None:
 def check_legal(world: World) -> None:
     """Promise 6: each tool call has exactly one result."""
     for (session,) in world.rows("SELECT id FROM sessions"):
-        items = [load_item(i) for (i,) in world.rows(f"SELECT item FROM messages WHERE session_id='{session}' ORDER BY seq")]
+        found = world.rows(f"SELECT item FROM messages WHERE session_id='{session}' ORDER BY seq")
+        items = [load_item(text) for (text,) in found]
         calls = [c.call_id for i in items for c in getattr(i, "tool_calls", ())]
         results = [i.call_id for i in items if isinstance(i, ToolResultItem)]
         assert sorted(calls) == sorted(results)

@@ -113,7 +113,8 @@ def test_retry_after_is_obeyed(make: Make) -> None:
 
 
 def test_after_a_refused_long_message_the_next_one_is_answered(make: Make) -> None:
-    overflow = status(400, "This model's maximum context length is 1000 tokens. However, your messages resulted in 9000 tokens.")
+    words = "This model's maximum context length is 1000 tokens. However, your messages resulted in 9000 tokens."
+    overflow = status(400, words)
     world = make([overflow] * 4)
     world.say("long " * 2000)
     world.run(60)
@@ -247,7 +248,8 @@ def test_a_clarify_question_suspends_and_the_reply_resumes(make: Make) -> None:
 
 
 def test_a_question_nobody_answers_goes_back_to_the_model(make: Make) -> None:
-    world = make([tool_call("clarify", question="Which one?"), answer("I chose")], settings={"approvals": {"timeout": 100}})
+    script = [tool_call("clarify", question="Which one?"), answer("I chose")]
+    world = make(script, settings={"approvals": {"timeout": 100}})
     world.say("order")
     world.run(200)
     assert world.heard()[-1] == "I chose"
