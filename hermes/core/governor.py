@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Protocol
@@ -101,8 +101,24 @@ class UpstreamStore(Protocol):
         """Replaces the rows of these targets. Raises StoreUnavailable."""
 
 
+class Granted(Protocol):
+    """Permission for one call. Whoever holds it settles it with one of these; the first one counts."""
+
+    def succeeded(self, headers: Mapping[str, str] | None = None) -> None:
+        """A complete answer came; `headers` (lower-case names) may state limits."""
+
+    def failed(self, verdict: Verdict) -> None:
+        """The call failed."""
+
+    def abandon(self) -> None:
+        """Nobody will learn how the call ended (cancelled, gone): the lease goes back."""
+
+
 class Admissions(Protocol):
     """The governor as parked turns, health and the control socket see it."""
+
+    async def enter(self, request: CallRequest) -> Granted | Refused:
+        """Waits for permission, at most until `request.until`. Cancelling gives everything back."""
 
     def room(self, targets: Sequence[str]) -> int:
         """How many turns may be woken now so that each finds one of the targets ready to be called."""
