@@ -11,6 +11,7 @@ import asyncio
 import gc
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from aiohttp.resolver import ThreadedResolver
 
@@ -22,7 +23,7 @@ from hermes.app.parts import Gateway, Machine
 from hermes.app.reloading import Reloader
 from hermes.config.environment import Environment
 from hermes.config.load import Loaded
-from hermes.core.errors import StoreUnavailable
+from hermes.core.errors import LostOwnership, StoreUnavailable
 from hermes.core.records import TurnCause
 from hermes.gateway.control import ControlServer
 from hermes.gateway.health import as_dict
@@ -90,7 +91,7 @@ async def serve(loaded: Loaded, environment: Environment, output: Output, served
     shutdown.add_sink(output.close)
     machine.offload.install(loop)
     db = ThreadedDatabase(environment.home / "state.db", machine.supervisor)
-    db.on_failure = lambda error: log.error("store_refused", error=str(error))
+    db.on_failure = partial(_store_failed, machine.escalate)
     await db.open()
     try:
         await _serve(loaded, db, machine, output, shutdown)
@@ -273,6 +274,13 @@ async def _housework(gateway: Gateway, machine: Machine) -> None:
 
 def _crashed(name: str, error: BaseException) -> None:
     log.error("task_crashed", task=name, error=repr(error), exc_info=error)
+
+
+def _store_failed(escalate: Callable[[BaseException], None], error: BaseException) -> None:
+    """A full disk is waited for; a home that another process took over is left at once (R32)."""
+    log.error("store_refused", error=str(error))
+    if isinstance(error, LostOwnership):
+        escalate(error)
 
 
 def _loop_fault(kind: str, message: str, error: BaseException | None) -> None:

@@ -152,9 +152,7 @@ def refuse_shared(home: Path, mounts: str) -> None:
 def prepare_home(home: Path) -> None:
     """The home and its directories, private to their owner. Raises ForeignHome on a shared file system."""
     if len(os.fsencode(home / "control.sock")) > SOCKET_PATH_BYTES:
-        raise OSError(
-            errno.ENAMETOOLONG, f"the path of its control.sock is over {SOCKET_PATH_BYTES} bytes: choose a shorter HERMES_HOME"
-        )
+        raise OSError(errno.ENAMETOOLONG, f"its path is too long for a socket: at most {SOCKET_PATH_BYTES - 13} bytes")
     with contextlib.suppress(FileNotFoundError):  # no Linux: nothing is known about mounts
         refuse_shared(home, Path("/proc/self/mountinfo").read_text("utf-8", "replace"))
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
