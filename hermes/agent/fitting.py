@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hermes.agent.targets import Ask, Target
-from hermes.core.ports import TurnObserver
 from hermes.core.transcript import ModelRequest
 from hermes.policy.trim import estimate_tokens, trim_to
 
@@ -36,15 +35,3 @@ class Fit:
         half = estimate_tokens(self._items) // 2
         room = min(half, int(limit * 0.75)) if limit else half
         self._items = trim_to(self._items, room)
-
-
-class Shown:
-    """Passes text on and remembers whether any was shown."""
-
-    def __init__(self, observer: TurnObserver) -> None:
-        self._observer = observer
-        self.any = False
-
-    def on_text(self, text: str) -> None:
-        self.any = True
-        self._observer.on_text(text)

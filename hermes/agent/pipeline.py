@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from hermes.agent.continuation import Continuation, Showing
 from hermes.agent.endings import cut_off_answer
-from hermes.agent.fitting import Fit, Shown
+from hermes.agent.fitting import Fit
 from hermes.agent.targets import Answered, Ask, GaveUp, Target, UpstreamBook
 from hermes.core.clock import Clock
 from hermes.core.errors import ProviderFailure
-from hermes.core.failures import CallContext, Reason, Verdict
+from hermes.core.failures import CallContext, FaultKind, Reason, Verdict
 from hermes.core.ports import TurnObserver
 from hermes.core.transcript import ModelRequest
 from hermes.policy.classify import classify
@@ -64,31 +65,39 @@ class Pipeline:
     async def call(self, ask: Ask, observer: TurnObserver, deadline: float) -> Answered | GaveUp:
         """One answer or one sentence. ``deadline`` is absolute on the monotonic clock."""
         state = initial(self.policy, deadline, prompt_tokens=estimate_tokens(ask.items) + 500)
-        fit = Fit(ask)
+        fit, parts, on_show = Fit(ask), Continuation(self.policy.continuations), False
         while True:
             target = self.targets[state.target]
-            request = fit.request(target, self._trim_share)
-            shown = Shown(observer)
+            request = parts.request(fit.request(target, self._trim_share))
+            shown = Showing(observer, parts.kept, stale=on_show)
             try:
                 reply = await target.provider.complete(request, shown.on_text)
             except ProviderFailure as failure:
-                cut_off = cut_off_answer(failure.facts, request)
-                if cut_off is not None:
-                    self._note(target, None, None)
-                    return Answered(cut_off, target)
+                shown.end(complete=False)
+                part = cut_off_answer(failure.facts, request)
                 verdict = classify(failure.facts, self._context(target, request))
-                self._note(target, verdict, failure)
+                self._note(target, verdict if part is None else None, failure)
+                if part is None and parts.begun and failure.facts.kind is FaultKind.EMPTY_ANSWER:
+                    return Answered(parts.as_it_stands(), target)
             else:
+                shown.end(complete=True)
                 self._note(target, None, None)
-                return Answered(reply, target)
-            if shown.any:
+                return Answered(parts.whole(reply), target)
+            on_show = on_show or shown.any
+            if part is not None:
+                if not parts.take(part) or self._clock.monotonic() >= deadline:
+                    return Answered(parts.as_it_stands(), target)
+                observer.on_notice("continue", f"{target.name} reached its output limit; asking it to go on.")
+                continue
+            if on_show and not parts.begun:
                 observer.on_restart()
+                on_show = False
             state, what_now = plan(
                 self.policy, state, verdict, now=self._clock.monotonic(), u=self._random()
             )
             end = await self._obey(what_now, target, verdict, state, fit, observer)
             if end is not None:
-                return end
+                return Answered(parts.as_it_stands(), target) if parts.begun else end
 
     async def _obey(
         self, what_now: Plan, target: Target, verdict: Verdict, state: RecoveryState, fit: Fit, observer: TurnObserver

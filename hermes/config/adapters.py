@@ -130,9 +130,19 @@ class ProviderConfig(Section):
     enabled: Flag = key(True, "Whether this provider may be used.")
     kind: Text = key("", "Which adapter speaks to it.")
     connect_timeout: Duration = key(15.0, "Longest wait for a connection.", gt=0)
-    first_byte_timeout: Duration = key(120.0, "Longest wait for the first byte of an answer.", gt=0)
-    stall_timeout: Duration = key(60.0, "Longest silence within an answer.", gt=0)
-    total_timeout: Duration = key(900.0, "Longest time for one answer.", gt=0)
+    first_byte_timeout: Duration = key(
+        120.0,
+        "Longest wait for the first byte of an answer; not set: 600 for reasoning models, 900 for local servers.",
+        gt=0,
+    )
+    stall_timeout: Duration = key(
+        60.0, "Longest silence within an answer; not set: 300 for reasoning models and local servers.", gt=0
+    )
+    total_timeout: Duration = key(
+        900.0,
+        "Longest time for one answer; not set: 1800 for reasoning models, 3600 for local servers.",
+        gt=0,
+    )
     max_concurrency: Whole = key(
         256, "Most calls at once; the governor goes below it on 429 and 529.", reload=Reload.LIVE, gt=0
     )

@@ -52,6 +52,9 @@ class AgentConfig(Section):
 
     max_turns: Whole = key(40, "Most steps of one turn; HERMES_MAX_ITERATIONS overrides.", ge=1)
     api_max_retries: Whole = key(3, "Retries after the first attempt, per target.", ge=0, le=100)
+    max_continuations: Whole = key(
+        3, "How often an answer that the output limit cut off is asked to go on.", ge=0, le=20
+    )
     retry_base: Duration = key(5.0, "First wait between attempts.", gt=0)
     retry_cap: Duration = key(60.0, "Longest wait between attempts.", gt=0)
     retry_after_cap: Duration = key(

@@ -43,6 +43,10 @@ def explain_policy(policy: RecoveryPolicy) -> list[str]:
         f"most calls for one answer, whatever fails: {bound(policy)} "
         f"= {count} x ({policy.retries} + 1 + 1) + {bound(policy) - count * (max(0, policy.retries) + 2)} repairs",
     ]
+    lines.append(
+        f"an answer that the output limit cuts off is asked to go on at most {policy.continuations} times, "
+        "beside that bound"
+    )
     if count == 1:
         lines.append(
             "dead end: there is no other target; what waiting and repairs cannot cure ends in a sentence"

@@ -58,6 +58,8 @@ class RecoveryPolicy:
     out: another target, else the park, else a sentence. `repair_limits` override `DEFAULT_LIMITS`.
     `available` are the repairs that the caller can carry out; others are skipped. With
     `prefer_bigger_window` an overflow goes to a target with a larger known window before it is compacted.
+    `continuations`: how often an answer that the output limit cut off is asked to go on; those calls did not
+    fail and are none of `bound`.
     """
 
     targets: tuple[RecoveryTarget, ...]
@@ -70,6 +72,7 @@ class RecoveryPolicy:
     available: frozenset[Repair] = frozenset({Repair.REBUILD_TRANSPORT, Repair.REDUCE_MAX_TOKENS})
     can_park: bool = False
     prefer_bigger_window: bool = False
+    continuations: int = 3
 
     def limit(self, repair: Repair) -> int:
         """How often `repair` may be made for one call."""

@@ -11,11 +11,12 @@ model would be judged by the shorter stall limit.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, Self
 
 from hermes.core.failures import FaultKind
+from hermes.policy.streams import time_limits
 
 
 class CallSettings(Protocol):
@@ -36,6 +37,12 @@ class CallSettings(Protocol):
     @property
     def max_response_bytes(self) -> int: ...
 
+    @property
+    def base_url(self) -> str: ...
+
+
+LIMIT_KEYS = ("first_byte_timeout", "stall_timeout", "total_timeout")
+
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
@@ -46,16 +53,31 @@ class CallLimits:
     stall: float = 60.0
     total: float = 900.0
     size: int = 32 * 2**20
+    base_url: str = ""
+    stated: frozenset[str] = frozenset(LIMIT_KEYS)
 
     @classmethod
     def of(cls, settings: CallSettings) -> CallLimits:
-        """The limits that a provider's configuration names."""
+        """The limits that a provider's configuration names; those that it leaves open suit server and model."""
+        stated = getattr(settings, "model_fields_set", LIMIT_KEYS)
         return cls(
             settings.connect_timeout,
             settings.first_byte_timeout,
             settings.stall_timeout,
             settings.total_timeout,
             settings.max_response_bytes,
+            settings.base_url,
+            frozenset(stated),
+        )
+
+    def for_model(self, model: str) -> CallLimits:
+        """The limits of a call to ``model``: local servers and reasoning models have time, unless stated."""
+        wide = time_limits(model, self.base_url)
+        return replace(
+            self,
+            first_byte=self.first_byte if "first_byte_timeout" in self.stated else wide.first_byte,
+            stall=self.stall if "stall_timeout" in self.stated else wide.stall,
+            total=self.total if "total_timeout" in self.stated else wide.total,
         )
 
 

@@ -74,7 +74,8 @@ class AnthropicProvider:
         with failures_as_facts(call):
             answer = AnthropicAnswer(request.model, on_text)
             body = render(request, caching=self._caching)
-            await exchange(self._clients, lambda client: _post(client, body), answer, call, self._limits)
+            limits = self._limits.for_model(request.model)
+            await exchange(self._clients, lambda client: _post(client, body), answer, call, limits)
             return answer.reply()
 
     async def rebuild(self) -> None:

@@ -79,7 +79,8 @@ class OpenAIProvider:
         with failures_as_facts(call):
             answer = OpenAIAnswer(request.model, on_text)
             body = render(request, output_key=self._output_key)
-            await exchange(self._clients, lambda client: _post(client, body), answer, call, self._limits)
+            limits = self._limits.for_model(request.model)
+            await exchange(self._clients, lambda client: _post(client, body), answer, call, limits)
             return answer.reply()
 
     async def rebuild(self) -> None:
