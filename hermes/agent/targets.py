@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hermes.core.failures import Verdict
+from hermes.core.governor import Urgency
 from hermes.core.ports import Provider
 from hermes.core.transcript import Item, ModelReply, ToolSpec
 
@@ -44,12 +45,23 @@ class GaveUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Parked:
+    """No answer now: ``outage`` names what is waited for (``target@since``), ``sentence`` says why."""
+
+    verdict: Verdict
+    outage: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """What is asked, before it is fitted to a target."""
 
     system: str
     items: tuple[Item, ...]
     tools: tuple[ToolSpec, ...]
+    principal: str = ""
+    urgency: Urgency = Urgency.INTERACTIVE
 
 
 class UpstreamBook:

@@ -9,6 +9,9 @@ from enum import IntEnum, StrEnum
 from typing import Protocol
 
 from hermes.core.failures import Verdict
+from hermes.core.ids import SessionId, TurnId
+from hermes.core.principals import PrincipalId
+from hermes.core.records import NewDelivery, OutboxRow
 
 
 class Urgency(IntEnum):
@@ -131,3 +134,45 @@ class Admissions(Protocol):
 
     def views(self) -> dict[str, UpstreamView]:
         """Every known target."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedTurn:
+    """A turn that waits for an upstream. `outage` is `target@since`; `until` (unix): then it ends unanswered."""
+
+    turn_id: TurnId
+    session_id: SessionId
+    principal_id: PrincipalId
+    outage: str
+    until: float
+
+
+class Parking(Protocol):
+    """Turns that wait for an outage to end: one journal row each, no coroutine (R13)."""
+
+    async def park(self, park: Park, notice: NewDelivery, now: float) -> list[OutboxRow]:
+        """Suspends a running turn; the notice is said unless this chat or turn was told of the outage before.
+
+        Raises LostFence, also when its end was decided meanwhile.
+        """
+
+    async def parked(self) -> list[ParkedTurn]:
+        """All of them, oldest first."""
+
+    async def resume(self, turn: TurnId, now: float) -> bool:
+        """It may be claimed again; False if it is not parked any more."""
+
+    async def expire(self, turn: TurnId, now: float) -> bool:
+        """It has waited too long: its lane ends it with a sentence. False if it is not parked any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """What is parked: `step` was begun and is asked again. `until` (unix) counts from the first time."""
+
+    turn_id: TurnId
+    epoch: int
+    step: int
+    outage: str
+    active_seconds: float
+    until: float

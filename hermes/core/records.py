@@ -45,13 +45,14 @@ class TurnState(StrEnum):
 
 
 class TurnCause(StrEnum):
-    """Why a turn's task was cancelled, set before the cancellation (R14)."""
+    """Why a turn was ended or suspended by others; set before its task is cancelled (R14)."""
 
     STOP = "stop"
     SHUTDOWN = "shutdown"
     DEADLINE = "deadline"
     INTERRUPT = "interrupt"
     LOST_FENCE = "lost_fence"
+    OUTAGE = "outage"  # suspended: its upstream is out of reach; running: it was so for too long
 
 
 class OutboxState(StrEnum):

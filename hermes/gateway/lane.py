@@ -24,6 +24,7 @@ SENTENCES = {
     TurnCause.STOP: "Stopped.",
     TurnCause.DEADLINE: "This took longer than one turn may take, so I stopped. Ask again with a smaller step.",
     TurnCause.INTERRUPT: "Interrupted.",
+    TurnCause.OUTAGE: "The model could not be reached for too long, so this is not answered. Please ask again.",
 }
 PARKED_SENTENCE = (
     "I put this request aside: three times in a row the gateway crashed while a tool ran for it. "
@@ -123,8 +124,9 @@ class TurnLane:
             if claim.parked:
                 return await self._end(running, None, PARKED_SENTENCE, Outcome.DEAD_LETTER, "parked after crashes")
             if claim.cause is not None:
+                outcome = Outcome.EXPIRED_TOLD if claim.cause is TurnCause.OUTAGE else Outcome.STOPPED
                 return await self._end(
-                    running, claim.cause, SENTENCES.get(claim.cause, "Stopped."), Outcome.STOPPED, claim.cause.value
+                    running, claim.cause, SENTENCES.get(claim.cause, "Stopped."), outcome, claim.cause.value
                 )
             inputs = tuple(self._input(row, events.get(row.id)) for row in claim.rows)
             running.task = self._supervisor.spawn(self._guard(claim, inputs, view), "turn")
