@@ -13,12 +13,15 @@ from typing import assert_never
 from hermes.agent.continuation import Continuation, Showing
 from hermes.agent.endings import cut_off_answer
 from hermes.agent.fitting import Fit
-from hermes.agent.targets import Answered, Ask, GaveUp, Target, UpstreamBook
+from hermes.agent.governor import Governor
+from hermes.agent.grants import Grant
+from hermes.agent.targets import Answered, Ask, GaveUp, Parked, Target, UpstreamBook
 from hermes.core.clock import Clock
 from hermes.core.errors import ProviderFailure
 from hermes.core.failures import CallContext, FaultKind, Reason, Verdict
+from hermes.core.governor import CallRequest, Guard, Refused
 from hermes.core.ports import TurnObserver
-from hermes.core.transcript import ModelRequest
+from hermes.core.transcript import ModelReply, ModelRequest
 from hermes.policy.classify import classify
 from hermes.policy.recovery import (
     Apply,
@@ -32,6 +35,7 @@ from hermes.policy.recovery import (
     Wait,
     initial,
     plan,
+    skip,
 )
 from hermes.policy.sentences import sentence
 from hermes.policy.trim import estimate_tokens
@@ -53,6 +57,7 @@ class Pipeline:
         upstreams: UpstreamBook,
         on_call: Callable[[str, str], None] = lambda provider, reason: None,
         trim_share: float = 0.75,
+        governor: Governor | None = None,
     ) -> None:
         self.targets = tuple(targets)
         self.policy = policy
@@ -61,17 +66,26 @@ class Pipeline:
         self._upstreams = upstreams
         self._on_call = on_call
         self._trim_share = trim_share
+        self.governor = governor if governor is not None else Governor(clock, random)
 
-    async def call(self, ask: Ask, observer: TurnObserver, deadline: float) -> Answered | GaveUp:
+    async def call(self, ask: Ask, observer: TurnObserver, deadline: float) -> Answered | GaveUp | Parked:
         """One answer or one sentence. ``deadline`` is absolute on the monotonic clock."""
         state = initial(self.policy, deadline, prompt_tokens=estimate_tokens(ask.items) + 500)
         fit, parts, on_show = Fit(ask), Continuation(self.policy.continuations), False
         while True:
             target = self.targets[state.target]
+            entered = await self._admit(ask, target, state, observer)
+            if isinstance(entered, Refused):
+                verdict = entered.verdict
+                state, what_now = self._skip(state, entered)
+                end = await self._obey(what_now, target, verdict, state, fit, observer)
+                if end is not None:
+                    return Answered(parts.as_it_stands(), target) if parts.begun else end
+                continue
             request = parts.request(fit.request(target, self._trim_share))
             shown = Showing(observer, parts.kept, stale=on_show)
             try:
-                reply = await target.provider.complete(request, shown.on_text)
+                reply = await self._attempt(entered, target, request, shown.on_text)
             except ProviderFailure as failure:
                 shown.end(complete=False)
                 part = cut_off_answer(failure.facts, request)
@@ -99,9 +113,46 @@ class Pipeline:
             if end is not None:
                 return Answered(parts.as_it_stands(), target) if parts.begun else end
 
+    async def _admit(
+        self, ask: Ask, target: Target, state: RecoveryState, observer: TurnObserver
+    ) -> Grant | Refused:
+        """Permission to call; with another target left, no guard is waited for longer than one retry would be."""
+        policy, until = self.policy, state.deadline
+        patience = policy.retry_after_cap
+        if len(state.tried) < len(policy.targets):
+            patience = min(patience, policy.base)
+            until = min(until, self._clock.monotonic() + patience)
+        tokens = (state.prompt_tokens or 0) + (target.max_output or 0)
+        request = CallRequest(target.name, tokens, ask.urgency, ask.principal, patience, until)
+        return await self.governor.enter(
+            request, lambda guard: observer.on_notice("wait", f"Waiting for a turn at {target.name}.")
+        )
+
+    def _skip(self, state: RecoveryState, refused: Refused) -> tuple[RecoveryState, Plan]:
+        """A guarded target costs no call. An open circuit is not sat out where the turn can be parked (R13)."""
+        state, what_now = skip(
+            self.policy, state, refused.verdict, now=self._clock.monotonic(), u=self._random()
+        )
+        if isinstance(what_now, Wait) and refused.guard is Guard.CIRCUIT and self.policy.can_park:
+            return state, Park(what_now.until, refused.verdict)
+        return state, what_now
+
+    async def _attempt(
+        self, grant: Grant, target: Target, request: ModelRequest, on_text: Callable[[str], None]
+    ) -> ModelReply:
+        """One call under its grant. Raises ProviderFailure."""
+        with grant:
+            try:
+                reply = await target.provider.complete(request, grant.watch(on_text))
+            except ProviderFailure as failure:
+                grant.failed(classify(failure.facts, self._context(target, request)))
+                raise
+            grant.succeeded()
+            return reply
+
     async def _obey(
         self, what_now: Plan, target: Target, verdict: Verdict, state: RecoveryState, fit: Fit, observer: TurnObserver
-    ) -> GaveUp | None:
+    ) -> GaveUp | Parked | None:
         match what_now:
             case Wait(seconds):
                 told = _retry_text(target, verdict, seconds, state.retries_used, self.policy.retries)
@@ -113,7 +164,7 @@ class Pipeline:
             case SwitchTarget(index):
                 observer.on_notice("fallback", f"{target.name} does not answer; asking {self.targets[index].name}.")
             case Park(_, final):
-                return GaveUp(final, sentence(final, provider=target.provider.name, model=target.model))
+                return Parked(final, self.governor.park(target.name, final), _parked_text(target, final))
             case GiveUp(key, final):
                 text = sentence(final, provider=target.provider.name, model=target.model, key=key)
                 return GaveUp(final, text)
@@ -175,6 +226,15 @@ def _retry_text(target: Target, verdict: Verdict, seconds: float, number: int, o
     general = _WHY.get((verdict.reason, None), f"failed ({verdict.reason.value})")
     why = _WHY.get((verdict.reason, verdict.detail), general)
     return f"{target.name} {why}; trying again in {seconds:.0f} s ({number} of {of})."
+
+
+def _parked_text(target: Target, verdict: Verdict) -> str:
+    """Why nobody answers now, and that it needs no second asking."""
+    why = sentence(replace(verdict, retry_after=None), provider=target.provider.name, model=target.model)
+    return (
+        f"{why.replace('Please try again in a few minutes.', '').strip()} I keep your message and answer as soon "
+        "as it is back; /stop takes it back."
+    )
 
 
 def _brief(text: str, limit: int = 300) -> str:

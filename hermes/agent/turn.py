@@ -10,6 +10,7 @@ The transcript on disk is the turn's memory: a resumed turn reads it and goes on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from functools import partial
 
@@ -17,10 +18,11 @@ from hermes.agent.endings import shown_text
 from hermes.agent.journal import persist
 from hermes.agent.pipeline import Pipeline
 from hermes.agent.prompt import compose
-from hermes.agent.targets import Answered, Ask, GaveUp, Target
+from hermes.agent.targets import Answered, Ask, GaveUp, Parked, Target
 from hermes.agent.toolbox import Suspended, Toolbox
 from hermes.core.clock import Clock
 from hermes.core.errors import Poison
+from hermes.core.governor import Park, Parking
 from hermes.core.ports import Replies, TurnEnd, TurnInput, TurnObserver
 from hermes.core.records import (
     Claim,
@@ -28,6 +30,7 @@ from hermes.core.records import (
     NewDelivery,
     OutboxRow,
     Outcome,
+    Priority,
     StepIntent,
     StepResult,
     TurnCause,
@@ -71,6 +74,9 @@ class TurnLoop:
         turn_deadline: float = 1800.0,
         zone: tzinfo = UTC,
         on_outcome: Callable[[str], None] = lambda outcome: None,
+        parking: Parking | None = None,
+        on_park: Callable[[], None] = lambda: None,
+        park_for: float = 86_400.0,
     ) -> None:
         self._turns = turns
         self.pipeline = pipeline
@@ -82,6 +88,9 @@ class TurnLoop:
         self.max_steps = max_steps
         self.turn_deadline = turn_deadline
         self.zone = zone
+        self._parking = parking
+        self._on_park = on_park
+        self.park_for = park_for
         self._on_outcome = on_outcome
 
     def first_step(self, claim: Claim, inputs: Sequence[TurnInput]) -> StepIntent | None:
@@ -113,10 +122,12 @@ class TurnLoop:
                 await persist(self._clock, partial(self._begin_step, intent))
             self._checkpoints.reach("after_step_intent")
             answer = await self.pipeline.call(
-                Ask(self._system(), tuple(items), self._toolbox.specs), observer, deadline
+                Ask(self._system(), tuple(items), self._toolbox.specs, claim.principal_id), observer, deadline
             )
             new = ()
             match answer:
+                case Parked():
+                    return await self._park(claim, step, answer, observer, started)
                 case GaveUp():
                     return await self._gave_up(claim, answer, observer, started)
                 case Answered(reply, target) if reply.tool_calls:
@@ -189,6 +200,23 @@ class TurnLoop:
             self._active(claim, started), (self._reply(claim, gave_up.sentence),),
         )  # fmt: skip
         return await self._t2(finish, observer)
+
+    async def _park(
+        self, claim: Claim, step: int, parked: Parked, observer: TurnObserver, started: float
+    ) -> list[OutboxRow]:
+        """R13: the turn is one row until the upstream is back; its coroutine ends and its width is free."""
+        parking = self._parking
+        if parking is None:
+            return await self._gave_up(claim, GaveUp(parked.verdict, parked.sentence), observer, started)
+        await observer.settle()
+        notice = replace(self._reply(claim, parked.sentence), priority=Priority.NOTICE)
+        now = self._clock.now()
+        park = Park(
+            claim.turn_id, claim.epoch, step, parked.outage, self._active(claim, started), now + self.park_for
+        )
+        rows = await persist(self._clock, lambda: parking.park(park, notice, now))
+        self._on_park()
+        return rows
 
     async def _out_of_steps(
         self, claim: Claim, new: tuple[InputItem, ...], step: int, observer: TurnObserver, started: float
