@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hermes.agent.governor import Governor
 from hermes.agent.pipeline import Pipeline
 from hermes.agent.prompt import system_prompt
 from hermes.agent.targets import UpstreamBook
@@ -29,6 +30,7 @@ from hermes.gateway.ingest import AccessBook, Ingest
 from hermes.gateway.lane import TurnLane
 from hermes.gateway.links import Links
 from hermes.gateway.live import LiveBus
+from hermes.gateway.outages import Outages
 from hermes.gateway.pacer import Pacer
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.questions import Questions
@@ -41,8 +43,10 @@ from hermes.providers.rehearsal.config import RehearsalConfig
 from hermes.store.database import Database
 from hermes.store.inbox import SqliteInbox
 from hermes.store.outbox import SqliteOutbox
+from hermes.store.parking import SqliteParking
 from hermes.store.questions import SqliteTurnsAndQuestions
 from hermes.store.sessions import SqliteSessions
+from hermes.store.upstreams import SqliteUpstreams
 from hermes.tools.clarify import Clarify
 from hermes.tools.files import ReadFile, SearchFiles
 from hermes.tools.session_search import SessionSearch
@@ -66,6 +70,8 @@ class _Stores:
     outbox: SqliteOutbox
     turns: SqliteTurnsAndQuestions
     sessions: SqliteSessions
+    upstreams: SqliteUpstreams
+    parking: SqliteParking
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,8 @@ class _Delivery:
 class _Agent:
     questions: Questions
     upstreams: UpstreamBook
+    governor: Governor
+    outages: Outages
     pipeline: Pipeline
     toolbox: Toolbox
     runner: TurnLoop
@@ -108,9 +116,10 @@ def build(
     stores = _Stores(
         SqliteInbox(db), SqliteOutbox(db, max_age=g.max_age),
         SqliteTurnsAndQuestions(db, input_limit=g.backlog_messages, input_chars=g.backlog_bytes), SqliteSessions(db),
+        SqliteUpstreams(db), SqliteParking(db),
     )  # fmt: skip
     out = _delivery(config, machine, stores, book, hooks)
-    agent = _agent(config, machine, stores, book, out, made, more_tools)
+    agent = _agent(config, machine, stores, book, out, made, more_tools, hooks)
     access = AccessBook(settings.access_policies(config), owner_platforms=frozenset({"web"}))
     ingest = Ingest(
         stores.inbox, access, clock, machine.checkpoints, hooks.accepted,
@@ -142,7 +151,7 @@ def build(
     gateway = Gateway(
         config, db, stores.turns, stores.sessions, stores.outbox, book, made, access, ingest, dispatch, agent.lane,
         out.courier, out.sweep, out.pacer, links, agent.questions, out.replies, out.views, agent.runner,
-        agent.toolbox, out.bus, health, door, actions,
+        agent.toolbox, out.bus, health, door, actions, agent.governor, agent.outages,
     )  # fmt: skip
     hooks.gateway = gateway
     return gateway
@@ -178,21 +187,31 @@ def _agent(
     out: _Delivery,
     providers: dict[str, Provider],
     more_tools: Sequence[Tool],
+    hooks: Hooks,
 ) -> _Agent:
     """Turns: who runs them, what they may call, how calls recover."""
     clock = machine.clock
     questions = Questions(stores.turns, clock)
     upstreams = UpstreamBook()
     targets = settings.targets(config, providers)
+    governor = Governor(
+        clock, machine.random, limits=settings.limits(config), policy=settings.breaker_policy(config)
+    )
     pipeline = Pipeline(
         targets, settings.recovery_policy(config, targets), clock, machine.random, upstreams=upstreams,
-        on_call=machine.metrics.provider_called, trim_share=config.compression.threshold,
+        on_call=machine.metrics.provider_called, trim_share=config.compression.threshold, governor=governor,
     )  # fmt: skip
+    outages = Outages(
+        stores.parking, governor, stores.upstreams, clock,
+        targets=lambda: [t.name for t in pipeline.targets], wake=hooks.wake,
+    )  # fmt: skip
+    governor.on_change = outages.changed
     toolbox = _toolbox(config, machine, stores.turns, out.replies, stores.sessions, questions, more_tools)
     runner = TurnLoop(
         stores.turns, pipeline, toolbox, out.replies, clock, machine.checkpoints, system=_system(machine.home),
         max_steps=config.agent.max_turns, turn_deadline=config.agent.turn_deadline, zone=settings.zone(config),
-        on_outcome=machine.metrics.turn_ended,
+        on_outcome=machine.metrics.turn_ended, parking=stores.parking, on_park=outages.parked,
+        park_for=config.gateway.max_age,
     )  # fmt: skip
     lane = TurnLane(
         runner, book, out.views, out.courier, clock, machine.supervisor, turn_deadline=config.agent.turn_deadline,
@@ -200,7 +219,7 @@ def _agent(
     )  # fmt: skip
     lane.merge_window = config.agent.merge_window
     stores.turns.uncertain = config.gateway.delivery.uncertain.value
-    return _Agent(questions, upstreams, pipeline, toolbox, runner, lane)
+    return _Agent(questions, upstreams, governor, outages, pipeline, toolbox, runner, lane)
 
 
 def _platforms(config: Config, machine: Machine) -> PlatformBook:

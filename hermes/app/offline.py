@@ -161,11 +161,13 @@ def _machine(environment: Environment) -> tuple[Machine, list[Callable[[], None]
 async def _listen(gateway: Gateway, machine: Machine) -> ControlServer:
     await gateway.pacer.load()
     await gateway.questions.load()
+    await gateway.outages.load(gateway.governor.load)
     path = machine.home / "control.sock"
     control = ControlServer(path, gateway.door, gateway.actions, _no_page, new_key, machine.supervisor)
     await control.start()
     machine.supervisor.spawn_forever(gateway.dispatch.run, "dispatch.triage", essential=True)
     machine.supervisor.spawn_forever(housekeeping(gateway, machine), "housekeeping")
+    machine.supervisor.spawn_forever(gateway.outages.run, "outages")
     gateway.dispatch.settings.ready_at = machine.clock.now()
     gateway.started = True
     return control
@@ -177,6 +179,7 @@ def _no_page() -> str:
 
 async def _end(gateway: Gateway, control: ControlServer) -> None:
     gateway.door.open = False
+    gateway.outages.stopped = True
     gateway.dispatch.stop_intake()
     gateway.lane.cancel_all(TurnCause.SHUTDOWN)
     await gateway.dispatch.lanes.drain(END_SECONDS)

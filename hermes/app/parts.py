@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hermes.agent.governor import Governor
 from hermes.agent.toolbox import Toolbox
 from hermes.agent.turn import TurnLoop
 from hermes.app.figures import Figures
@@ -23,6 +24,7 @@ from hermes.gateway.ingest import AccessBook, Ingest
 from hermes.gateway.lane import TurnLane
 from hermes.gateway.links import Links
 from hermes.gateway.live import LiveBus
+from hermes.gateway.outages import Outages
 from hermes.gateway.pacer import Pacer
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.questions import Questions
@@ -88,6 +90,8 @@ class Gateway:
     health: HealthBook
     door: Door
     actions: Actions
+    governor: Governor
+    outages: Outages
     draining: bool = False
     started: bool = False
 

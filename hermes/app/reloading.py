@@ -63,6 +63,10 @@ class Reloader:
         g.replies.max_age = config.gateway.max_age
         g.outbox.max_age = config.gateway.max_age
         g.dispatch.settings.max_age = config.gateway.max_age
+        g.runner.park_for = config.gateway.max_age
+        g.governor.limits = settings.limits(config)
+        g.governor.policy = settings.breaker_policy(config)
+        g.governor.refresh_limits()
         g.sweep.policy = settings.sweep_policy(config)
         g.links.policy = settings.reconnect_policy(config)
         g.health.settings = settings.health_settings(config)

@@ -170,6 +170,7 @@ async def _start(
     clock, config = machine.clock, loaded.config
     await gateway.pacer.load()
     await gateway.questions.load()
+    await gateway.outages.load(gateway.governor.load)
     doubtful = await gateway.outbox.recover(config.gateway.delivery.uncertain.value, clock.now())
     if doubtful:
         log.warning("sends_cut_off_by_the_last_end", rows=doubtful)
@@ -186,6 +187,7 @@ async def _start(
     await control.start()
     machine.supervisor.spawn_forever(gateway.dispatch.run, "dispatch.triage", essential=True)
     machine.supervisor.spawn_forever(housekeeping(gateway, machine), "housekeeping")
+    machine.supervisor.spawn_forever(gateway.outages.run, "outages")
     gateway.links.start()
     gateway.dispatch.settings.ready_at = clock.now()
     resumed = await gateway.dispatch.recover()
@@ -216,6 +218,7 @@ def _plan_the_end(
         gateway.draining = True
         gateway.door.open = False
         await gateway.links.stop()
+        gateway.outages.stopped = True
         gateway.dispatch.stop_intake()
 
     async def release(left: float) -> None:

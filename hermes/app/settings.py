@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -18,7 +18,9 @@ from hermes.gateway.view import ViewSettings
 from hermes.platforms.telegram.config import TelegramConfig
 from hermes.platforms.web.config import WebConfig
 from hermes.policy.access import AccessPolicy
+from hermes.policy.breaker import BreakerPolicy
 from hermes.policy.delivery import SweepPolicy
+from hermes.policy.rate_limit import Limits
 from hermes.policy.reconnect import ReconnectPolicy
 from hermes.policy.recovery import RecoveryPolicy
 from hermes.tools.files import FileAccess
@@ -69,6 +71,27 @@ def recovery_policy(config: Config, found: list[Target]) -> RecoveryPolicy:
         continuations=agent.max_continuations,
     )
     return with_policy(bounds, found)
+
+
+def breaker_policy(config: Config) -> BreakerPolicy:
+    """A circuit opens when one call's whole recovery, or as many failures of several, found no way."""
+    agent = config.agent
+    base = 2.0 * agent.retry_base
+    return BreakerPolicy(
+        failures=max(5, agent.api_max_retries + 2), base=base, cap=max(agent.retry_cap, base)
+    )
+
+
+def limits(config: Config) -> Callable[[str], Limits]:
+    """What is configured for a target (``provider/model``)."""
+
+    def of(target: str) -> Limits:
+        provider = config.providers.get(target.partition("/")[0])
+        if provider is None:
+            return Limits()
+        return Limits(provider.max_concurrency, provider.requests_per_minute, provider.tokens_per_minute)
+
+    return of
 
 
 def reconnect_policy(config: Config) -> ReconnectPolicy:

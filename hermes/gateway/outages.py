@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from hermes.core.clock import Clock
 from hermes.core.errors import StoreUnavailable
-from hermes.core.governor import Admissions, ParkedTurn, Parking, UpstreamStore
+from hermes.core.governor import Admissions, ParkedTurn, Parking, StoredUpstream, UpstreamStore
 from hermes.core.ids import SessionId
 from hermes.policy.admission import in_turn
 from hermes.runtime.logs import get_logger
@@ -51,6 +51,10 @@ class Outages:
         self._any = True  # an earlier process may have left some
         self._woken: dict[SessionId, float] = {}
         self.stopped = False
+
+    async def load(self, into: Callable[[list[StoredUpstream]], None]) -> None:
+        """Hands over what an earlier process knew; before the first turn runs. Raises StoreUnavailable."""
+        into(await self._upstreams.load())
 
     def changed(self) -> None:
         """The governor learned something."""

@@ -196,9 +196,11 @@ class World:
         )
         await g.pacer.load()
         await g.questions.load()
+        await g.outages.load(g.governor.load)
         await g.outbox.recover(self._config.gateway.delivery.uncertain.value, clock.now())
         supervisor.spawn_forever(g.dispatch.run, "triage")
         supervisor.spawn_forever(housekeeping(g, machine), "housekeeping")
+        supervisor.spawn_forever(g.outages.run, "outages")
         g.links.start()
         g.dispatch.settings.ready_at = clock.now()
         await g.dispatch.recover()
@@ -208,6 +210,7 @@ class World:
         g = self.gateway
         assert g is not None
         await g.links.stop()
+        g.outages.stopped = True
         g.dispatch.stop_intake()
         await g.dispatch.lanes.drain(drain)
         g.lane.cancel_all(TurnCause.SHUTDOWN)
