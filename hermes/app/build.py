@@ -230,9 +230,16 @@ def _platforms(config: Config, machine: Machine) -> PlatformBook:
 
 
 def _token_is_free(config: Config, machine: Machine) -> Callable[[str], bool]:
-    """Whether this process may receive for a platform: one bot token, one receiver a machine (R32)."""
+    """Whether this process may receive for a platform: one bot token, one receiver a machine (R32).
+
+    The same token at another Bot API server is another bot.
+    """
     names = machine.exclusive
-    tokens = {n: p.token.get_secret_value() for n, p in config.platforms.items() if isinstance(p, TelegramConfig)}
+    tokens = {
+        n: f"{p.base_url} {p.token.get_secret_value()}"
+        for n, p in config.platforms.items()
+        if isinstance(p, TelegramConfig)
+    }
     return lambda platform: names is None or platform not in tokens or names.hold(f"{platform}:{tokens[platform]}")
 
 
