@@ -8,9 +8,12 @@ from dataclasses import dataclass
 
 from hermes.core.delivery import MARK_PREFIX
 from hermes.core.transcript import ToolResultItem, load_item
+from tests.waiting import until
 from tests.wire.gateway.harness import Gateway, Telegram
 
 OPEN_ROWS = "SELECT seq, state, reason FROM outbox WHERE state IN ('drafting', 'pending', 'sending', 'uncertain')"
+
+WAITING_REPEATS = "SELECT chat_id FROM outbox WHERE mark=1 AND operation='create' AND state IN ('pending', 'sending')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,21 @@ def unanswered(telegram: Telegram, said: Mapping[int, Sequence[str]]) -> list[st
         heard = "\n".join(telegram.texts(chat))
         missing += [text for text in texts if text not in heard]
     return missing
+
+
+def stop_when_delivered(gateway: Gateway, telegram: Telegram) -> None:
+    """SIGTERM; while possible repeats still wait for their 30 s on disk, starts again and waits for them."""
+    for _ in range(3):
+        assert gateway.stop() == 0
+        waiting = [int(chat) for (chat,) in gateway.rows(WAITING_REPEATS)]
+        if not waiting:
+            return
+        counts = {chat: len(telegram.texts(chat)) + waiting.count(chat) for chat in waiting}
+        gateway.start()
+        until(
+            lambda: all(len(telegram.texts(chat)) >= count for chat, count in counts.items()),  # noqa: B023
+            within=90, why="possible repeats arrive with their mark", every=0.5,
+        )  # fmt: skip
 
 
 def texts_done(gateway: Gateway) -> set[str]:

@@ -8,7 +8,7 @@ from collections import defaultdict
 
 from tests.waiting import until
 from tests.wire.gateway.harness import Lab
-from tests.wire.gateway.invariants import check_chats, check_disk, texts_done, unanswered
+from tests.wire.gateway.invariants import check_chats, check_disk, stop_when_delivered, texts_done, unanswered
 
 CHATS = range(10, 30)
 TOOL_CALL = {"tool": "session_search", "arguments": {"query": "tea"}}
@@ -60,7 +60,7 @@ def survive(it: Lab, rng: random.Random, kills: int) -> str:
     it.gateway.start()
     until(lambda: not unanswered(it.telegram, talk.said), within=120, why="all is answered", every=0.5)
     until(lambda: it.telegram.read("state")["pending"] == 0, within=20, why="all is confirmed")
-    assert it.gateway.stop() == 0
+    stop_when_delivered(it.gateway, it.telegram)
     check_disk(it.gateway)
     tally = check_chats(it.telegram, talk.said)
     requests = it.model.requests()
