@@ -8,7 +8,7 @@ import socket
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,13 +28,24 @@ class Llama:
     """With /v1: the openai client's; the anthropic client wants it without."""
     context_window: int
     """Tokens that prompt and answer may have together."""
+    pid: int
+    """Its process, for tests that stop or kill it."""
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *, context_window: int = 1024, other_model: Path | None = None) -> Iterator[Llama]:
+def serving(
+    folder: Path,
+    *,
+    context_window: int = 1024,
+    other_model: Path | None = None,
+    port: int | None = None,
+    arguments: Sequence[str] = (),
+    ready: bool = True,
+) -> Iterator[Llama]:
     """Starts the server (2 to 3 s), yields when it is healthy, ends it. Its log is `folder`/llama.log.
 
-    `other_model` replaces the small chat model; see `tests.tiny_model`.
+    `other_model` replaces the small chat model; see `tests.tiny_model`. `arguments` are the server's own. Without
+    `ready` it yields at once, while the model is still being loaded.
     Give it a fixture of module or session scope. Raises AssertionError with the log's end if it dies, as it
     does on a processor that lacks the instructions it was compiled for.
     """
@@ -42,7 +53,7 @@ def serving(folder: Path, *, context_window: int = 1024, other_model: Path | Non
     assert found is not None, "mark the test with pytest.mark.llm"
     binary, model = found
     model = other_model or model
-    port = _free_port()
+    port = port or _free_port()
     log = folder / "llama.log"
     command = [
         "setpriv",
@@ -58,7 +69,7 @@ def serving(folder: Path, *, context_window: int = 1024, other_model: Path | Non
         "--alias",
         MODEL,
     ]
-    command += ["-c", str(context_window), "-np", "1", "--offline", "--no-repack", "--no-ui"]
+    command += ["-c", str(context_window), "-np", "1", "--offline", "--no-repack", "--no-ui", *arguments]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
@@ -77,8 +88,9 @@ def serving(folder: Path, *, context_window: int = 1024, other_model: Path | Non
             return False
 
     try:
-        until(healthy, within=90, why="llama-server has loaded its model", every=0.1)
-        yield Llama(f"http://127.0.0.1:{port}/v1", context_window)
+        if ready:
+            until(healthy, within=90, why="llama-server has loaded its model", every=0.1)
+        yield Llama(f"http://127.0.0.1:{port}/v1", context_window, process.pid)
     finally:
         process.kill()
         process.wait(timeout=20)

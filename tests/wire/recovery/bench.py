@@ -92,9 +92,11 @@ def provider(dialect: str, url: str, **settings: float) -> Provider:
     return anthropic_kind.create("main", replace(Settings(url), **limits), api_key="sk-test")
 
 
-def pipeline_of(adapter: Provider, policy: RecoveryPolicy = QUICK, **target: int) -> Pipeline:
+def pipeline_of(
+    adapter: Provider, policy: RecoveryPolicy = QUICK, model: str = "some-model", **target: int
+) -> Pipeline:
     """The real pipeline with one target."""
-    targets = (Target(adapter, "some-model", **target),)
+    targets = (Target(adapter, model, **target),)
     return Pipeline(
         targets,
         with_policy(policy, targets),
