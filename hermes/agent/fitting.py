@@ -10,7 +10,8 @@ from hermes.policy.trim import estimate_tokens, trim_to
 class Fit:
     """One ask, fitted to whichever target is tried, with the repairs made so far."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, begun: float = 0.0) -> None:
+        self.begun = begun
         self._ask = ask
         self._items = ask.items
         self.max_output: int | None = None

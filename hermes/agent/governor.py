@@ -21,7 +21,7 @@ from hermes.agent.grants import Grant
 from hermes.agent.upstream import Upstream, Waiter
 from hermes.core.clock import Clock
 from hermes.core.failures import Reason, Verdict
-from hermes.core.governor import CallRequest, Guard, Refused, StoredUpstream, UpstreamView
+from hermes.core.governor import CallRequest, Circuit, Guard, Refused, StoredUpstream, UpstreamView
 from hermes.policy import breaker, rate_limit
 from hermes.policy.admission import Admission, Go, Refuse, Waiting, WaitUntil, admit, most_urgent
 from hermes.policy.breaker import BreakerPolicy
@@ -66,7 +66,7 @@ class Governor:
     async def enter(
         self, request: CallRequest, on_wait: Callable[[str], None] = lambda guard: None
     ) -> Grant | Refused:
-        """Permission for one call, or why not. Waits at most until ``request.until``; cancelling gives it back."""
+        """Permission for one call, or why not. Waits at most ``request.wait`` seconds; cancelling gives it back."""
         target = self._targets.get(request.target) or self._target(request.target)
         now = self._clock.monotonic()
         if not target.queue:
@@ -81,14 +81,23 @@ class Governor:
                     assert_never(other)
         return await self._wait(target, request, now)
 
-    def park(self, name: str, verdict: Verdict) -> str:
-        """A call's whole recovery ended here: the outage is a fact. Returns its name, the same for all callers."""
+    def outage(self, name: str, verdict: Verdict, since: float) -> str | None:
+        """A call's whole recovery, begun at ``since``, found no way: what is waited for, by the same name for all
+        callers. None: the upstream answered meanwhile, so it is this call that it does not take."""
         target, now = self._target(name), self._clock.monotonic()
-        target.last = verdict
         if breaker.counts(verdict) and target.breaker.opened == 0:
+            if target.answered_at >= since:
+                return None
             self._fail(target, verdict, now, established=True)
             self._changed(target)
         return breaker.in_outage(target.breaker) or self._block(target, now)
+
+    def open_circuit(self, name: str) -> Refused | None:
+        """The refusal that any call would meet now; None while the circuit is not open."""
+        target, now = self._target(name), self._clock.monotonic()
+        if breaker.circuit(target.breaker, now) is not Circuit.OPEN:
+            return None
+        return self._refused(target, target.breaker.until, Guard.CIRCUIT, now)
 
     # ---- what others may see ----
 
@@ -138,6 +147,7 @@ class Governor:
         """The first sign of an answer."""
         now = self._clock.monotonic()
         was = target.breaker.opened
+        target.answered_at = now
         target.breaker = breaker.succeeded(target.breaker, now)
         before = target.rate
         target.rate = rate_limit.accepted(before, now, grant.started, target.silent)
@@ -215,9 +225,7 @@ class Governor:
         if probe:
             target.breaker = breaker.probing(target.breaker, self.policy, now)
             log.info("circuit_probe", target=target.name)
-        target.rate = replace(
-            target.rate, window=rate_limit.launched(target.rate.window, now, request.tokens)
-        )
+        target.rate = rate_limit.sent(target.rate, now, request.tokens)
         target.grants[grant.number] = grant
         target.fresh.append(grant)
         target.silent += 1
@@ -234,8 +242,8 @@ class Governor:
         waiter = Waiter(request, Waiting(request.urgency, request.principal, now), loop.create_future())
         target.queue.append(waiter)
         timer = None
-        if math.isfinite(request.until):
-            timer = loop.call_later(max(0.0, request.until - now), self._too_late, target, waiter)
+        if math.isfinite(request.wait):
+            timer = loop.call_later(max(0.0, request.wait), self._too_late, target, waiter)
         self._pump(target)
         try:
             return await waiter.future

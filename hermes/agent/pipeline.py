@@ -71,7 +71,7 @@ class Pipeline:
     async def call(self, ask: Ask, observer: TurnObserver, deadline: float) -> Answered | GaveUp | Parked:
         """One answer or one sentence. ``deadline`` is absolute on the monotonic clock."""
         state = initial(self.policy, deadline, prompt_tokens=estimate_tokens(ask.items) + 500)
-        fit, parts, on_show = Fit(ask), Continuation(self.policy.continuations), False
+        fit, parts, on_show = Fit(ask, self._clock.monotonic()), Continuation(self.policy.continuations), False
         while True:
             target = self.targets[state.target]
             entered = await self._admit(ask, target, state, observer)
@@ -109,6 +109,9 @@ class Pipeline:
             state, what_now = plan(
                 self.policy, state, verdict, now=self._clock.monotonic(), u=self._random()
             )
+            guarded = self.governor.open_circuit(target.name) if isinstance(what_now, Wait) else None
+            if guarded is not None:  # what opened it may have been this very call: no wait for nothing
+                state, what_now = self._skip(state, guarded)
             end = await self._obey(what_now, target, verdict, state, fit, observer)
             if end is not None:
                 return Answered(parts.as_it_stands(), target) if parts.begun else end
@@ -117,13 +120,13 @@ class Pipeline:
         self, ask: Ask, target: Target, state: RecoveryState, observer: TurnObserver
     ) -> Grant | Refused:
         """Permission to call; with another target left, no guard is waited for longer than one retry would be."""
-        policy, until = self.policy, state.deadline
+        policy, wait = self.policy, max(0.0, state.deadline - self._clock.monotonic())
         patience = policy.retry_after_cap
         if len(state.tried) < len(policy.targets):
             patience = min(patience, policy.base)
-            until = min(until, self._clock.monotonic() + patience)
+            wait = min(wait, patience)
         tokens = (state.prompt_tokens or 0) + (target.max_output or 0)
-        request = CallRequest(target.name, tokens, ask.urgency, ask.principal, patience, until)
+        request = CallRequest(target.name, tokens, ask.urgency, ask.principal, patience, wait)
         return await self.governor.enter(
             request, lambda guard: observer.on_notice("wait", f"Waiting for a turn at {target.name}.")
         )
@@ -162,9 +165,13 @@ class Pipeline:
                 observer.on_notice("repair", _repair_text(repair))
                 await self._repair(repair, limit, target, verdict, fit)
             case SwitchTarget(index):
+                self.governor.outage(target.name, verdict, fit.begun)
                 observer.on_notice("fallback", f"{target.name} does not answer; asking {self.targets[index].name}.")
             case Park(_, final):
-                return Parked(final, self.governor.park(target.name, final), _parked_text(target, final))
+                outage = self.governor.outage(target.name, final, fit.begun)
+                if outage is not None:
+                    return Parked(final, outage, _parked_text(target, final))
+                return GaveUp(final, sentence(final, provider=target.provider.name, model=target.model))
             case GiveUp(key, final):
                 text = sentence(final, provider=target.provider.name, model=target.model, key=key)
                 return GaveUp(final, text)

@@ -45,6 +45,7 @@ class Upstream:
     rate: Rate = field(default_factory=Rate)
     concurrency: float = 256.0
     lowered_at: float = -math.inf
+    answered_at: float = -math.inf
     silent: int = 0
     unanswered: int = 0
     fresh: deque[Grant] = field(default_factory=deque)
@@ -58,7 +59,7 @@ class Upstream:
 
     def health(self, now: float) -> Health:
         """As admission sees it now."""
-        grace = CAUTIOUS_GRACE if self.rate.cautious else GRACE
+        grace = CAUTIOUS_GRACE if self.rate.cautious == 1 else GRACE
         fresh = self.fresh
         while fresh and (not fresh[0].fresh or now - fresh[0].started >= grace):
             fresh.popleft().stale()

@@ -68,6 +68,7 @@ def recovery_policy(config: Config, found: list[Target]) -> RecoveryPolicy:
         base=agent.retry_base,
         cap=agent.retry_cap,
         retry_after_cap=agent.retry_after_cap,
+        can_park=True,
         continuations=agent.max_continuations,
     )
     return with_policy(bounds, found)

@@ -41,7 +41,7 @@ class Guard(StrEnum):
     RATE = "rate"
     CONCURRENCY = "concurrency"
     UNPROVEN = "unproven"
-    """As many calls as an upstream of unknown limits may have unanswered are on their way."""
+    """As many calls are on their way unanswered as an upstream may have whose limits are not known for sure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class CallRequest:
     """One call that wants to be made. `tokens` is an estimate of what it will use.
 
     `patience`: the longest stated block (seconds) that is worth waiting for; beyond it the call is refused.
-    `until`: when (monotonic seconds) waiting of any kind ends in a refusal.
+    `wait`: the longest wait of any kind (seconds), after which the call is refused.
     """
 
     target: str
@@ -57,7 +57,7 @@ class CallRequest:
     urgency: Urgency = Urgency.INTERACTIVE
     principal: str = ""
     patience: float = 120.0
-    until: float = math.inf
+    wait: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Admissions(Protocol):
     """The governor as parked turns, health and the control socket see it."""
 
     async def enter(self, request: CallRequest) -> Granted | Refused:
-        """Waits for permission, at most until `request.until`. Cancelling gives everything back."""
+        """Waits for permission, at most `request.wait` seconds. Cancelling gives everything back."""
 
     def room(self, targets: Sequence[str]) -> int:
         """How many turns may be woken now so that each finds one of the targets ready to be called."""

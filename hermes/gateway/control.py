@@ -17,8 +17,10 @@ from typing import Any
 
 from hermes.core.door import FrontDoor, LiveKind, Speaker
 from hermes.core.errors import HermesError
+from hermes.core.governor import Admissions
 from hermes.gateway.actions import Actions
 from hermes.gateway.health import as_dict
+from hermes.gateway.held import Held
 from hermes.runtime.logs import get_logger
 from hermes.runtime.supervisor import Supervisor
 
@@ -38,6 +40,7 @@ class ControlServer:
     page_url: Callable[[], str]
     new_key: Callable[[], str]
     supervisor: Supervisor
+    admissions: Admissions | None = None
     chat_timeout: float = 1900.0
     _server: asyncio.Server | None = None
 
@@ -64,22 +67,24 @@ class ControlServer:
             writer.write(json.dumps(message).encode() + b"\n")
             await writer.drain()
 
+        held = Held()
         try:
             while line := await reader.readline():
-                await self._request(line, send)
+                await self._request(line, send, held)
         except (ConnectionError, ValueError) as error:
             log.info("control_client_gone", error=str(error))
         finally:
+            held.release()
             writer.close()
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
 
-    async def _request(self, line: bytes, send: Send) -> None:
+    async def _request(self, line: bytes, send: Send, held: Held) -> None:
         try:
             request = json.loads(line)
             if not isinstance(request, dict):
                 raise ValueError("a request is a JSON object")
-            result = await self._answer(request, send)
+            result = await self.answer(request, send, held)
         except TimeoutError:
             await send({"error": "no answer came in time; `hermes status` shows what is wrong"})
             return
@@ -88,7 +93,8 @@ class ControlServer:
             return
         await send({"result": result})
 
-    async def _answer(self, request: dict[str, Any], send: Send) -> object:
+    async def answer(self, request: dict[str, Any], send: Send, held: Held) -> object:
+        """One request of a client, without the socket. Raises HermesError, ValueError, KeyError, TimeoutError."""
         match request.get("op"):
             case "status":
                 return as_dict(await self.door.health())
@@ -102,6 +108,12 @@ class ControlServer:
                 return await self.actions.retry(str(request["id"]))
             case "dead-letters-drop":
                 return await self.actions.drop(str(request["id"]))
+            case "admit":
+                if self.admissions is None:
+                    raise ValueError("no governor runs here")
+                return await held.admit(self.admissions, request)
+            case "settle":
+                return held.settle(request)
             case "chat":
                 return await self._chat(str(request["text"]), str(request.get("chat", "cli")), send)
             case other:

@@ -14,6 +14,7 @@ from hermes.policy.rate_limit import (
     Rate,
     calls_limit,
     frees_at,
+    spaced_until,
     tokens_limit,
     unanswered_limit,
 )
@@ -85,6 +86,9 @@ def admit(health: Health, request: CallRequest, *, now: float) -> Admission:
     )
     if frees > now:
         return _bounded(frees, Guard.RATE, request, now, known=False)
+    spaced = spaced_until(rate)
+    if now < spaced:
+        return _bounded(spaced, Guard.UNPROVEN, request, now, known=False)
     if health.unanswered >= unanswered_limit(rate):
         return _bounded(health.oldest_sign_by, Guard.UNPROVEN, request, now, known=False)
     return Go()
@@ -92,7 +96,7 @@ def admit(health: Health, request: CallRequest, *, now: float) -> Admission:
 
 def _bounded(at: float, guard: Guard, request: CallRequest, now: float, *, known: bool = True) -> WaitUntil | Refuse:
     """`known`: the guard will surely last until `at`, so that waiting beyond the patience is pointless."""
-    if now >= request.until or (known and (at - now > request.patience or at >= request.until)):
+    if request.wait <= 0.0 or (known and at - now > min(request.patience, request.wait)):
         return Refuse(at, guard)
     return WaitUntil(at, guard)
 

@@ -106,8 +106,9 @@ class Rate:
     """What is known of an upstream's rate. Times on the callers' clock.
 
     `learned`: calls a minute by its refusals; `stated_*`: by its headers; `proven`: the most it took in a
-    minute; `cautious`: refused and not answered since: one call at a time; `refused_at`: the last refusal that
-    was news; `row`: refusals within a minute of each other; `freezes`: raises that were refused.
+    minute; `cautious`: refused lately: how many calls at a time may be unanswered, doubling with each answer
+    (0: no caution); `refused_at`: the last refusal that was news; `row`: refusals within a minute of each
+    other; `freezes`: raises that were refused; `last_at`: the last call; `levels`: (since, learned) of late.
     """
 
     window: Window = field(default_factory=Window)
@@ -116,12 +117,14 @@ class Rate:
     stated_tokens: int | None = None
     proven: int = 0
     blocked_until: float = 0.0
-    cautious: bool = False
+    cautious: int = 0
     refused_at: float = -math.inf
     row: int = 0
     freezes: int = 0
     raise_at: float = 0.0
     step: int = 1
+    last_at: float = -math.inf
+    levels: tuple[tuple[float, int], ...] = ()
 
 
 def calls_limit(rate: Rate, limits: Limits) -> int | None:
@@ -138,7 +141,19 @@ def tokens_limit(rate: Rate, limits: Limits) -> int | None:
 
 def unanswered_limit(rate: Rate) -> int:
     """How many calls may be on their way without a sign that they were taken."""
-    return 1 if rate.cautious else max(UNPROVEN_CALLS, rate.proven // 2)
+    learned = rate.learned
+    usual = math.ceil(max(1, learned) / 30) if learned is not None else max(UNPROVEN_CALLS, rate.proven // 2)
+    return min(usual, rate.cautious) if rate.cautious else usual
+
+
+def spaced_until(rate: Rate) -> float:
+    """A learned allowance is not used in a burst: at most at twice its pace (there may be a limit by the second)."""
+    return rate.last_at + SPAN / 2.0 / rate.learned if rate.learned else -math.inf
+
+
+def sent(rate: Rate, now: float, tokens: int) -> Rate:
+    """A call goes out."""
+    return replace(rate, window=launched(rate.window, now, tokens), last_at=now)
 
 
 def accepted(rate: Rate, now: float, launched_at: float, unanswered: int) -> Rate:
@@ -147,7 +162,11 @@ def accepted(rate: Rate, now: float, launched_at: float, unanswered: int) -> Rat
     learned = rate.learned
     if learned is not None and launched_at <= rate.refused_at:
         learned = max(learned, taken)  # taken before the refusal, known after it
-    cautious = rate.cautious and launched_at <= rate.refused_at
+        if learned != rate.learned:
+            rate = replace(rate, levels=((rate.refused_at, learned),))
+    cautious = rate.cautious
+    if cautious and launched_at > rate.refused_at:
+        cautious = cautious * 2 if cautious < UNPROVEN_CALLS else 0
     proven = max(rate.proven, taken)
     if (learned, cautious, proven) == (rate.learned, rate.cautious, rate.proven):
         return rate
@@ -169,12 +188,13 @@ def refused(
     by_minute = wait is not None and MINUTE_LIKE[0] <= wait <= MINUTE_LIKE[1]
     learned, freezes = rate.learned, rate.freezes
     if learned is not None:
-        learned, freezes = max(1, min(learned, max(estimate, learned // 2))), freezes + 1
+        learned, freezes = max(1, min(_held(rate, now), max(estimate, learned // 2))), freezes + 1
     elif again or by_minute:
         learned = estimate
     pause = wait if wait is not None else min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(row, 10))
     return replace(
-        rate, window=window, learned=learned, proven=min(rate.proven, estimate), cautious=True, row=row,
+        rate, window=window, learned=learned, levels=((now, learned),) if learned is not None else (),
+        proven=min(rate.proven, estimate), cautious=1, row=row,
         refused_at=now, blocked_until=max(rate.blocked_until, now + pause), freezes=freezes, step=1,
         raise_at=now + (SPAN + MARGIN) * 2.0 ** min(freezes, FREEZES),
     )  # fmt: skip
@@ -184,7 +204,19 @@ def raised(rate: Rate, now: float) -> Rate:
     """Calls wait for a learned allowance that is used up: try a little more, when its time has come."""
     if rate.learned is None or rate.cautious or now < rate.raise_at:
         return rate
-    return replace(rate, learned=rate.learned + rate.step, step=rate.step * 2, raise_at=now + RAISE_EVERY)
+    level = rate.learned + rate.step
+    old = [at for at, _ in rate.levels if now - at > SPAN + MARGIN]
+    levels = tuple(one for one in rate.levels if not old or one[0] >= old[-1])
+    return replace(
+        rate, learned=level, levels=(*levels, (now, level)), step=rate.step * 2, raise_at=now + RAISE_EVERY
+    )
+
+
+def _held(rate: Rate, now: float) -> int:
+    """The allowance that was in force a minute ago: what came later is not proven."""
+    held = [level for at, level in rate.levels if now - at > SPAN + MARGIN]
+    first = [level for _, level in rate.levels[:1]]
+    return (held[-1:] or first or [rate.learned or 1])[0]
 
 
 _LIMIT = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:limit-(requests|tokens)|(requests|tokens)-limit)")

@@ -1,0 +1,384 @@
+"""Admission, outages and the way back, in virtual time: the real gateway against an upstream with limits of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.core.errors import ProviderFailure
+from hermes.core.failures import FailureFacts, FaultKind, Phase
+from hermes.core.governor import CallRequest, Refused
+from hermes.core.ports import ToolRun
+from hermes.core.records import ToolEffect
+from hermes.core.transcript import FinishReason, ModelReply, ModelRequest, ToolCall, ToolSpec, Usage, UserItem
+from hermes.gateway.control import ControlServer
+from hermes.gateway.held import Held
+from hermes.runtime.clock import SystemClock
+from hermes.runtime.supervisor import Supervisor
+from tests.simulation.outside import ScriptedModel
+from tests.simulation.world import World
+
+pytestmark = pytest.mark.simulation
+Make = Callable[..., World]
+SUPERVISOR = Supervisor("control", clock=SystemClock())
+ANYBODY = {"platforms": {"telegram": {"enabled": True, "token": "1:abcdefgh", "allow_all_users": True}}}
+
+
+class Upstream(ScriptedModel):
+    """A model behind limits and outages; notes (when, what became of it) of each call."""
+
+    def __init__(self, now: Callable[[], float], name: str = "sim") -> None:
+        super().__init__((), name)
+        self.now = now
+        self.calls: list[tuple[float, int]] = []
+        self.admits: Callable[[float], bool] = lambda at: True
+        self.down: tuple[float, float] = (0.0, 0.0)
+        self.headers: dict[str, str] = {}
+        self.status = 503
+        self.steps = 0
+        self.under_way = 0
+        self.most_at_once = 0
+        self.hangs = False
+
+    async def complete(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+        at = self.now()
+        status = self.status if self.down[0] <= at < self.down[1] else 200 if self.admits(at) else 429
+        self.calls.append((at, status))
+        self.under_way += 1
+        self.most_at_once = max(self.most_at_once, self.under_way)
+        try:
+            await asyncio.sleep(1e6 if self.hangs else 0.3)
+            if status != 200:
+                raise ProviderFailure(_facts(self.name, status, self.headers if status == 429 else {}))
+            if self.steps > 0:
+                self.steps -= 1
+                call = ToolCall(f"c{len(self.calls)}", "wait_a_little", "{}")
+                return ModelReply("", (call,), FinishReason.TOOL_CALLS, Usage(10, 5), request.model)
+            said = [i.text for i in request.items if isinstance(i, UserItem)]
+            on_text("You ")
+            await asyncio.sleep(0.7)
+            on_text(f"said: {said[-1]}")
+            return ModelReply(f"You said: {said[-1]}", (), FinishReason.STOP, Usage(10, 5), request.model)
+        finally:
+            self.under_way -= 1
+
+    def refused(self) -> list[float]:
+        """When it said 429."""
+        return [at for at, status in self.calls if status == 429]
+
+
+def _facts(name: str, status: int, headers: Mapping[str, str]) -> FailureFacts:
+    return FailureFacts(
+        FaultKind.HTTP_STATUS, Phase.RESPONSE, name, "m", status, headers=headers,
+        message="Too many requests" if status == 429 else "Service unavailable",
+    )  # fmt: skip
+
+
+class Minute:
+    """Twenty calls in each minute, counted from the first one or from a full minute of the wall clock."""
+
+    def __init__(self, allowed: int, offset: float = 0.0) -> None:
+        self.allowed = allowed
+        self.offset = offset
+        self.taken: dict[int, int] = {}
+
+    def __call__(self, at: float) -> bool:
+        window = int((at + self.offset) // 60)
+        self.taken[window] = self.taken.get(window, 0) + 1
+        if self.taken[window] <= self.allowed:
+            return True
+        self.taken[window] -= 1
+        return False
+
+
+class Sliding:
+    """Twenty calls in any sixty seconds."""
+
+    def __init__(self, allowed: int) -> None:
+        self.allowed = allowed
+        self.taken: deque[float] = deque()
+
+    def __call__(self, at: float) -> bool:
+        while self.taken and at - self.taken[0] >= 60.0:
+            self.taken.popleft()
+        if len(self.taken) >= self.allowed:
+            return False
+        self.taken.append(at)
+        return True
+
+
+class Bucket:
+    """Twenty tokens that flow back over a minute."""
+
+    def __init__(self, allowed: int) -> None:
+        self.allowed = allowed
+        self.left, self.at = float(allowed), 0.0
+
+    def __call__(self, at: float) -> bool:
+        self.left = min(self.allowed, self.left + (at - self.at) * self.allowed / 60.0)
+        self.at = at
+        if self.left < 1.0:
+            return False
+        self.left -= 1.0
+        return True
+
+
+class WaitALittle:
+    """A tool that takes two seconds."""
+
+    effect = ToolEffect.PURE
+    spec = ToolSpec("wait_a_little", "Waits.", {"type": "object", "properties": {}})
+
+    async def run(self, arguments: Mapping[str, object], context: ToolRun) -> str:
+        await asyncio.sleep(2.0)
+        return "waited"
+
+
+def upstream(world: World) -> Upstream:
+    """Puts an upstream with a will of its own in the model's place."""
+    found = Upstream(world.now)
+    world.model = found
+    return found
+
+
+class Cli:
+    """The command line, which talks to the gateway through its control port without a socket."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.answers: list[str] = []
+
+    async def keep_talking(self) -> None:
+        g = self.world.gateway
+        assert g is not None
+        port = ControlServer(Path("control.sock"), g.door, g.actions, str, self._key, SUPERVISOR, g.governor)
+
+        async def send(message: dict[str, Any]) -> None:
+            """What a terminal would show."""
+
+        while True:
+            said = f"cli {len(self.answers)}"
+            result = await port.answer({"op": "chat", "text": said}, send, Held())
+            assert isinstance(result, dict)
+            self.answers.append(result["text"])
+
+    def _key(self) -> str:
+        return f"key-{len(self.answers)}"
+
+
+@pytest.mark.parametrize("headers", [{}, {"retry-after": "30"}], ids=["silent", "retry-after"])
+@pytest.mark.parametrize(
+    "limit",
+    [lambda: Minute(20), lambda: Minute(20, 47.0), lambda: Sliding(20), lambda: Bucket(20)],
+    ids=["minutes", "wall clock", "sliding", "bucket"],
+)
+def test_fifty_sessions_and_the_cli_learn_an_unknown_limit_together(
+    make: Make, limit: Callable[[], Callable[[float], bool]], headers: dict[str, str]
+) -> None:
+    world = make(settings=ANYBODY)
+    model = upstream(world)
+    model.admits, model.headers = limit(), headers
+    world.run(1.0)
+    cli = Cli(world)
+
+    async def talk() -> None:
+        task = asyncio.get_running_loop().create_task(cli.keep_talking())
+        asked = dict.fromkeys((str(100 + n) for n in range(50)), 0)
+        try:
+            for _ in range(300):
+                for chat, count in asked.items():
+                    if len(world.heard(chat)) >= count:
+                        asked[chat] = count + 1
+                        world.say(f"message {count} of {chat}", chat=chat)
+                await asyncio.sleep(1.0)
+        finally:
+            task.cancel()
+
+    start = world.now()
+    world._in_loop(talk())
+    needed = sum(status == 200 for _, status in model.calls)
+    assert needed >= 85, "the allowance is used"
+    assert len(model.calls) / needed <= 1.1
+    refused = [at - start for at in model.refused()]
+    for window in range(1, 5):
+        assert sum(60.0 * window <= at < 60.0 * (window + 1) for at in refused) <= 1, refused
+    assert len(cli.answers) >= 1, "the command line has its turn too"
+    assert max(len(world.heard(str(100 + n))) for n in range(50)) <= 3, "nobody is served before others"
+
+
+def test_with_a_configured_limit_no_call_is_refused(make: Make) -> None:
+    provider = {"kind": "openai", "base_url": "http://sim.invalid/v1", "requests_per_minute": 20}
+    world = make(settings={**ANYBODY, "providers": {"sim": provider}})
+    model = upstream(world)
+    model.admits = Sliding(20)
+    for n in range(50):
+        world.say("hi", chat=str(100 + n))
+    world.run(200)
+    assert model.refused() == []
+    assert all(world.heard(str(100 + n)) == ["You said: hi"] for n in range(50))
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["one process", "a restart in the middle"])
+def test_sixty_minutes_of_503_are_answered_afterwards_in_order(make: Make, restart: bool) -> None:
+    world = make(settings=ANYBODY)
+    model = upstream(world)
+    model.down = (10.0, 3610.0)
+    chats = [str(100 + n) for n in range(10)]
+    world.run(15)
+    for n in range(60):
+        world.say(f"m{n}-", chat=chats[n % 10])
+        world.run(57)
+        if restart and n == 30:
+            world.kill()
+    assert all(len(world.heard(chat)) == 1 for chat in chats), "one notice a chat, and no answer yet"
+    assert world.rows("SELECT count(*) FROM turns WHERE state='suspended' AND cause='outage'") == [(10,)]
+    calls = len(model.calls)
+    assert calls < 120, "an outage is probed, not hammered"
+    world.run(300)
+    assert len({outcome for _, outcome in world.outcomes()} - {"answered", "merged_into"}) == 0
+    for at, chat in enumerate(chats):
+        notice, *answers = world.heard(chat)
+        assert "I keep your message" in notice
+        said = "".join(answers)
+        places = [said.find(f"m{n}-") for n in range(at, 60, 10)]
+        assert -1 not in places
+        assert places == sorted(places)
+    assert world.rows("SELECT count(*) FROM turns WHERE state<>'done'") == [(0,)]
+    assert world.rows("SELECT count(*) FROM ledger WHERE state='open'") == [(0,)]
+    first = [next(m.at for m in world.server.chats[chat] if "You said" in m.text) for chat in chats]
+    assert first == sorted(first), "oldest first"
+
+
+def test_while_parked_the_session_is_open_to_commands(make: Make) -> None:
+    world = make()
+    model = upstream(world)
+    model.down = (0.0, 400.0)
+    world.say("hello")
+    world.run(100)
+    assert len(world.heard()) == 1
+    world.say("/status")
+    world.run(5)
+    assert "model sim/m" in world.heard()[1]
+    world.say("/stop")
+    world.run(5)
+    assert "topped" in world.heard()[2]
+    assert world.outcomes()[0] == ("hello", "stopped")
+    world.run(600)
+    world.say("again")
+    assert world.run(10).heard()[-1] == "You said: again"
+    assert sum("You said" in text for text in world.heard()) == 1
+
+
+def test_what_waits_too_long_ends_with_a_sentence(make: Make) -> None:
+    world = make(settings={"gateway": {"max_age": 600}})
+    model = upstream(world)
+    model.down = (0.0, 1e9)
+    world.say("hello")
+    world.run(1000)
+    assert "could not be reached for too long" in world.heard()[-1]
+    assert world.outcomes() == [("hello", "expired_told")]
+
+
+def test_another_upstream_is_not_disturbed(make: Make) -> None:
+    world = make(spare=())
+    model = upstream(world)
+    model.down = (0.0, 1e9)
+    world.say("hello")
+    assert world.run(120).heard() == ["You said: hello"], "the fallback answers"
+    world.run(30)
+    before = len(model.calls)
+    world.say("again")
+    assert world.run(3).heard() == ["You said: hello", "You said: again"]
+    assert len(model.calls) - before <= 1, "a guarded target is skipped without a call"
+
+
+def test_the_primary_is_taken_back_inside_a_long_turn(make: Make) -> None:
+    world = make(spare=(), tools=[WaitALittle()])
+    model = upstream(world)
+    spare = world.spare = Upstream(world.now, "spare")
+    model.down = (0.0, 60.0)
+    model.steps = spare.steps = 10_000
+    world.say("work")
+    world.run(2)
+    while len(model.calls) + len(spare.calls) < 60 and world.now() < 600:
+        if world.rows("SELECT max(step) FROM turns")[0][0] >= 36:
+            model.steps = spare.steps = 0
+        world.run(1)
+    assert world.heard()[-1] == "You said: work"
+    back = next(at for at, status in model.calls if status == 200)
+    assert spare.calls, "the fallback worked meanwhile"
+    assert all(at < back for at, _ in spare.calls), "from its recovery on the primary did all"
+    assert sum(status == 503 for _, status in model.calls) <= 4 + 4, "its attempts, then probes only"
+
+
+def test_a_half_open_circuit_lets_one_probe_through(make: Make) -> None:
+    world = make(settings=ANYBODY)
+    model = upstream(world)
+    model.down = (0.0, 200.0)
+    for n in range(20):
+        world.say("hi", chat=str(100 + n))
+    world.run(100)
+    model.most_at_once = 0
+    probes_from = len(model.calls)
+    for n in range(20, 40):
+        world.say("hi", chat=str(100 + n))
+        world.run(5)
+    assert model.calls[probes_from:], "it was probed"
+    assert model.most_at_once == 1
+    world.run(200)
+    assert all("You said: hi" in world.heard(str(100 + n)) for n in range(40))
+
+
+def test_a_cancelled_prober_leaves_no_circuit_stuck(make: Make) -> None:
+    world = make()
+    model = upstream(world)
+    model.down = (0.0, 100.0)
+    world.say("hi", chat="7")
+    world.run(99)
+    model.hangs = True
+    calls = len(model.calls)
+    while len(model.calls) == calls:
+        world.run(1)
+    assert world.gateway is not None
+    assert world.gateway.governor.views()["sim/m"].in_flight == 1
+    model.hangs = False
+    world.say("/stop", chat="7")
+    world.run(1)
+    assert world.gateway.governor.views()["sim/m"].in_flight == 0
+    world.say("hello", chat="8")
+    assert "You said: hello" in world.run(3).heard("8"), "the next call probes at once"
+
+
+def test_a_client_of_the_control_port_that_goes_away_gives_its_grants_back(make: Make) -> None:
+    world = make()
+    upstream(world)
+    world.run(1)
+    g = world.gateway
+    assert g is not None
+    port = ControlServer(Path("control.sock"), g.door, g.actions, str, str, SUPERVISOR, g.governor)
+    held = Held()
+
+    async def send(message: dict[str, Any]) -> None:
+        """Nobody reads it."""
+
+    async def calls() -> None:
+        assert await port.answer({"op": "admit", "target": "sim/m"}, send, held) == {"grant": 1}
+        assert await port.answer({"op": "admit", "target": "sim/m"}, send, held) == {"grant": 2}
+        failure = {"status": 429, "headers": {"retry-after": "300"}, "body": "Too many requests"}
+        told = await port.answer({"op": "settle", "grant": 1, "failure": failure}, send, held)
+        assert told == {"reason": "rate_limit"}
+        refused = await port.answer({"op": "admit", "target": "sim/m", "wait": 5}, send, held)
+        assert isinstance(refused, dict)
+        assert refused["refused"] == "blocked"
+        entered = await g.governor.enter(CallRequest("sim/m", patience=10.0))
+        assert isinstance(entered, Refused), "what the client met holds for the gateway's own calls"
+
+    world._in_loop(calls())
+    assert g.governor.views()["sim/m"].in_flight == 1
+    held.release()
+    assert g.governor.views()["sim/m"].in_flight == 0
