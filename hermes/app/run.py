@@ -23,7 +23,7 @@ from hermes.app.parts import Gateway, Machine
 from hermes.app.reloading import Reloader
 from hermes.config.environment import Environment
 from hermes.config.load import Loaded
-from hermes.core.errors import LostOwnership, StoreUnavailable
+from hermes.core.errors import LostOwnership, StoreDamaged, StoreUnavailable
 from hermes.core.records import TurnCause
 from hermes.gateway.control import ControlServer
 from hermes.gateway.health import as_dict
@@ -284,9 +284,9 @@ def _crashed(name: str, error: BaseException) -> None:
 
 
 def _store_failed(escalate: Callable[[BaseException], None], error: BaseException) -> None:
-    """A full disk is waited for; a home that another process took over is left at once (R32)."""
+    """A full disk is waited for; a damaged file or a home that another process took over is left (R26, R32)."""
     log.error("store_refused", error=str(error))
-    if isinstance(error, LostOwnership):
+    if isinstance(error, LostOwnership | StoreDamaged):
         escalate(error)
 
 

@@ -6,7 +6,8 @@ HermesError
 ├── Poison               this one update or row can never be understood or rendered (R1)
 ├── LostFence            somebody newer owns this turn: stop, write nothing (R10)
 ├── LostOwnership        another process owns the home: leave at once (R32)
-├── StoreUnavailable     the disk refuses: stop intake, escalate to the root (R26)
+├── StoreUnavailable     the disk refuses: stop intake, wait, try again
+│   └── StoreDamaged     the file is damaged: no further write, escalate to the root (R26)
 ├── ForeignHome          the home belongs to another program or a newer schema (R34)
 ├── HomeInUse            another gateway holds the lock of this home (R32)
 ├── TargetUnknown        a name (chat, platform, session) that does not exist
@@ -56,6 +57,10 @@ class LostOwnership(HermesError):
 
 class StoreUnavailable(HermesError):
     """The store refuses to write (disk full, I/O error, corruption)."""
+
+
+class StoreDamaged(StoreUnavailable):
+    """The file itself is damaged: writing stops, the process leaves, the owner is told (DESIGN §6)."""
 
 
 class ForeignHome(HermesError):

@@ -175,6 +175,9 @@ class Outbox(Protocol):
     async def start_sending(self, seq: int, now: float) -> bool:
         """pending → sending; False if the row was withdrawn meanwhile."""
 
+    async def reread(self, seq: int) -> OutboxRow | None:
+        """The row as it is on disk now."""
+
     async def delivered(self, seq: int, receipt: str | None, now: float) -> None:
         """sending → delivered."""
 

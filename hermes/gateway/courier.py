@@ -186,6 +186,8 @@ class Courier:
         if not await self._outbox.start_sending(row.seq, now):
             _remove(chat.rows, row.seq)  # withdrawn meanwhile
             return
+        if row.marked:  # a draft's receipt may have come since: then it is an edit and no repeat
+            row = await self._outbox.reread(row.seq) or row
         await self._end(chat, row, await self._sweep.send(row))
 
     async def _end(self, chat: _Chat, row: OutboxRow, end: Delivered | PutBack | WaitForLink | Hold | Bury) -> None:

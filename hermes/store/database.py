@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 import aiosqlite
 
-from hermes.core.errors import LostOwnership, StoreUnavailable
+from hermes.core.errors import LostOwnership, StoreDamaged, StoreUnavailable
 from hermes.runtime.supervisor import Supervisor
 from hermes.store import schema
 
@@ -206,7 +206,7 @@ class ThreadedDatabase:
         try:
             outcomes = await _run_on(writer, lambda conn: run_batch(conn, functions, self.generation))
         except (sqlite3.Error, ValueError, LostOwnership) as error:  # ValueError: aiosqlite's closed connection
-            failure = error if isinstance(error, LostOwnership) else StoreUnavailable(f"state.db: {error}")
+            failure = _failure(error)
             for _, future in batch:
                 _resolve(future, None, failure)
             if self.on_failure is not None:
@@ -216,6 +216,15 @@ class ThreadedDatabase:
         self.transactions += len(batch)
         for (_, future), (result, raised) in zip(batch, outcomes, strict=True):
             _resolve(future, result, raised)
+
+
+def _failure(error: Exception) -> LostOwnership | StoreUnavailable:
+    """SQLite says a damaged file with the bare DatabaseError; all else may pass (a full disk, an I/O error)."""
+    if isinstance(error, LostOwnership):
+        return error
+    if type(error) is sqlite3.DatabaseError:
+        return StoreDamaged(f"state.db is damaged ({error}): nothing more is written; restore the last good backup")
+    return StoreUnavailable(f"state.db: {error}")
 
 
 async def _connect(connector: Callable[[], sqlite3.Connection]) -> aiosqlite.Connection:

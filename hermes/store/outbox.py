@@ -80,6 +80,13 @@ class SqliteOutbox:
             )
         )
 
+    async def reread(self, seq: int) -> OutboxRow | None:
+        def find(conn: sqlite3.Connection) -> OutboxRow | None:
+            found = conn.execute(f"SELECT {OUTBOX_COLUMNS} FROM outbox WHERE seq=?", (seq,)).fetchone()
+            return outbox_row(found) if found else None
+
+        return await self._db.read(find)
+
     async def delivered(self, seq: int, receipt: str | None, now: float) -> None:
         await self._db.write(
             lambda conn: conn.execute(
