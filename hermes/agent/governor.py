@@ -322,7 +322,7 @@ class Governor:
         name = f"{target.name}@{self._clock.now():.0f}"
         target.breaker = breaker.failed(
             before, self.policy, now=now, u=self._random(), name=name, stated=verdict.retry_after,
-            established=established,
+            established=established, cheap=verdict.detail in breaker.CHEAP,
         )  # fmt: skip
         if target.breaker.opened > before.opened:
             log.warning("circuit_open", target=target.name, seconds=round(target.breaker.until - now, 1),

@@ -22,6 +22,7 @@ from hermes.core.failures import CallContext, FaultKind, Reason, Verdict
 from hermes.core.governor import CallRequest, Guard, Refused
 from hermes.core.ports import TurnObserver
 from hermes.core.transcript import ModelReply, ModelRequest
+from hermes.policy.breaker import policy_for
 from hermes.policy.classify import classify
 from hermes.policy.recovery import (
     Apply,
@@ -66,7 +67,8 @@ class Pipeline:
         self._upstreams = upstreams
         self._on_call = on_call
         self._trim_share = trim_share
-        self.governor = governor if governor is not None else Governor(clock, random)
+        bounds = policy_for(retries=policy.retries, base=policy.base, cap=policy.cap)
+        self.governor = governor if governor is not None else Governor(clock, random, policy=bounds)
 
     async def call(self, ask: Ask, observer: TurnObserver, deadline: float) -> Answered | GaveUp | Parked:
         """One answer or one sentence. ``deadline`` is absolute on the monotonic clock."""
@@ -109,9 +111,7 @@ class Pipeline:
             state, what_now = plan(
                 self.policy, state, verdict, now=self._clock.monotonic(), u=self._random()
             )
-            guarded = self.governor.open_circuit(target.name) if isinstance(what_now, Wait) else None
-            if guarded is not None:  # what opened it may have been this very call: no wait for nothing
-                state, what_now = self._skip(state, guarded)
+            state, what_now = self._unless_open(state, what_now, target)
             end = await self._obey(what_now, target, verdict, state, fit, observer)
             if end is not None:
                 return Answered(parts.as_it_stands(), target) if parts.begun else end
@@ -139,6 +139,15 @@ class Pipeline:
         if isinstance(what_now, Wait) and refused.guard is Guard.CIRCUIT and self.policy.can_park:
             return state, Park(what_now.until, refused.verdict)
         return state, what_now
+
+    def _unless_open(self, state: RecoveryState, what_now: Plan, target: Target) -> tuple[RecoveryState, Plan]:
+        """No wait for a target whose circuit has just opened, where there is another way."""
+        if not isinstance(what_now, Wait):
+            return state, what_now
+        guarded = self.governor.open_circuit(target.name)
+        if guarded is None or not (self.policy.can_park or len(state.tried) < len(self.policy.targets)):
+            return state, what_now
+        return self._skip(state, guarded)
 
     async def _attempt(
         self, grant: Grant, target: Target, request: ModelRequest, on_text: Callable[[str], None]

@@ -18,7 +18,7 @@ from hermes.gateway.view import ViewSettings
 from hermes.platforms.telegram.config import TelegramConfig
 from hermes.platforms.web.config import WebConfig
 from hermes.policy.access import AccessPolicy
-from hermes.policy.breaker import BreakerPolicy
+from hermes.policy.breaker import BreakerPolicy, policy_for
 from hermes.policy.delivery import SweepPolicy
 from hermes.policy.rate_limit import Limits
 from hermes.policy.reconnect import ReconnectPolicy
@@ -77,10 +77,7 @@ def recovery_policy(config: Config, found: list[Target]) -> RecoveryPolicy:
 def breaker_policy(config: Config) -> BreakerPolicy:
     """A circuit opens when one call's whole recovery, or as many failures of several, found no way."""
     agent = config.agent
-    base = 2.0 * agent.retry_base
-    return BreakerPolicy(
-        failures=max(5, agent.api_max_retries + 2), base=base, cap=max(agent.retry_cap, base)
-    )
+    return policy_for(retries=agent.api_max_retries, base=agent.retry_base, cap=agent.retry_cap)
 
 
 def limits(config: Config) -> Callable[[str], Limits]:

@@ -33,6 +33,16 @@ class BreakerPolicy:
     lease: float = 180.0
 
 
+def policy_for(*, retries: int, base: float, cap: float) -> BreakerPolicy:
+    """The circuit that goes with a call's own bounds: one call alone uses its retries up before it opens, and
+    the first pause is twice the first wait between retries."""
+    return BreakerPolicy(failures=max(5, retries + 2), base=2.0 * base, cap=max(cap, 2.0 * base))
+
+
+CHEAP = frozenset({"refused", "dns"})
+"""Timeouts that show at once and cost nothing: their probes stay as frequent as the first one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Breaker:
     """Where one upstream's circuit stands; make it with the functions below. Times on their caller's clock.
@@ -85,11 +95,12 @@ def succeeded(breaker: Breaker, now: float) -> Breaker:
 
 def failed(
     breaker: Breaker, policy: BreakerPolicy, *, now: float, u: float, name: str, stated: float | None = None,
-    established: bool = False,
+    established: bool = False, cheap: bool = False,
 ) -> Breaker:  # fmt: skip
     """A counted failure. `stated`: the wait the upstream asks for; `name` is the outage's if one begins here.
 
-    `established`: a call's whole recovery found no way: open it whatever the count. `u` in [0, 1).
+    `established`: a call's whole recovery found no way: open it whatever the count. `cheap`: the pause does
+    not grow. `u` in [0, 1).
     """
     failures = breaker.failures + 1
     state = circuit(breaker, now)
@@ -99,7 +110,7 @@ def failed(
     if state is Circuit.CLOSED and failures < policy.failures and not established:
         return replace(breaker, failures=failures)
     opened = breaker.opened + 1
-    cool = min(policy.cap, policy.base * 2.0 ** min(opened - 1, 30))
+    cool = min(policy.cap, policy.base * (1.0 if cheap else 2.0 ** min(opened - 1, 30)))
     cool = max(cool * (1.0 + policy.jitter * min(max(u, 0.0), 1.0)), min(wait, policy.cap))
     same = breaker.outage is not None and (opened > 1 or now - breaker.closed_at < SAME_OUTAGE)
     return Breaker(failures, opened, now + cool, 0.0, breaker.outage if same else name)
