@@ -137,7 +137,7 @@ def test_a_conversation_outgrows_the_context_and_goes_on(
         it.close()
 
 
-def test_a_model_that_is_not_there_is_named_and_the_gateway_stays(
+def test_a_model_that_is_not_there_is_named_and_its_turn_waits(
     tmp_path: Path, telegram: Telegram, tiny: Llama
 ) -> None:
     it = gateway(tmp_path, telegram, tiny)
@@ -149,6 +149,6 @@ def test_a_model_that_is_not_there_is_named_and_the_gateway_stays(
         telegram.say(CHAT, "hello")
         assert "sim" in answered(telegram, 0)
         assert it.stop() == 0
-        assert it.rows("SELECT outcome FROM inbox") == [("failed_told",)]
+        assert it.rows("SELECT state FROM turns") == [("suspended",)]
     finally:
         it.close()
