@@ -61,12 +61,12 @@ def test_three_server_errors_are_within_the_retries(shared: Lab) -> None:
     [(api_error(500), 1 + RETRIES), ({"kind": "reset"}, 1 + RETRIES + 1)],  # a reset: once more over a fresh transport
     ids=["500", "reset"],
 )
-def test_a_server_that_stays_broken_costs_its_bound_and_ends_in_a_sentence(
+def test_a_server_that_stays_broken_costs_its_bound_a_notice_and_the_probe_that_finds_it_mended(
     shared: Lab, fault: dict[str, Any], bound: int
 ) -> None:
-    texts, requests = ask(shared, *[fault] * bound, expect=" ")
-    assert (len(texts), len(requests)) == (1, bound)
-    assert "You said" not in texts[0]
+    texts, requests = ask(shared, *[fault] * bound, expect="You said")
+    assert (len(texts), len(requests)) == (2, bound + 1)
+    assert "I keep your message" in texts[0]
 
 
 CASES: list[tuple[str, dict[str, Any]]] = [
