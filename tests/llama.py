@@ -55,20 +55,8 @@ def serving(
     model = other_model or model
     port = port or _free_port()
     log = folder / "llama.log"
-    command = [
-        "setpriv",
-        "--pdeathsig",
-        "KILL",
-        str(binary),
-        "-m",
-        str(model),
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--alias",
-        MODEL,
-    ]
+    command = ["setpriv", "--pdeathsig", "KILL", str(binary), "-m", str(model), "--alias", MODEL]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
     command += ["-c", str(context_window), "-np", "1", "--offline", "--no-repack", "--no-ui", *arguments]
     with log.open("wb") as output:
         process = subprocess.Popen(

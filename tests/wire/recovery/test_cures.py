@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hermes.agent.endings import CUT_OFF, shown_text
@@ -22,7 +24,7 @@ from hermes.simulators.faults import (
     html_page,
 )
 from tests.wire.gateway.harness import free_port
-from tests.wire.recovery.bench import DIALECTS, HISTORY, RETRIES, Bench, bench, pipeline_of, provider
+from tests.wire.recovery.bench import DIALECTS, HISTORY, QUICK, RETRIES, Bench, bench, pipeline_of, provider
 
 pytestmark = [pytest.mark.wire, pytest.mark.parametrize("dialect", DIALECTS)]
 
@@ -33,9 +35,6 @@ PASSES: dict[str, Fault] = {
     ),
     "overloaded": ApiError(529, "Overloaded", "overloaded_error"),
     "server_error": ApiError(500, "The server had an error", "api_error"),
-    "timeout: no head": Stall(),
-    "timeout: no first event": Stall(after_headers=True),
-    "timeout: silence within": StallStream(after=1),
     "timeout: cut within": CutStream(after=2),
     "timeout: a clean early end": CutStream(after=2, clean=True),
     "timeout: reset": Reset(),
@@ -55,8 +54,23 @@ async def test_what_passes_by_waiting_costs_one_more_request_and_shows_one_answe
         assert len(it.sim.requests) == 2
 
 
+SILENT: dict[str, Fault] = {
+    "no head": Stall(),
+    "no first event": Stall(after_headers=True),
+    "silence within": StallStream(after=1),
+}
+
+
+@pytest.mark.parametrize("fault", SILENT.values(), ids=SILENT.keys())
+async def test_silence_is_ended_by_its_limit_and_costs_one_more_request(dialect: str, fault: Fault) -> None:
+    async with bench(dialect, first_byte_timeout=1.5, stall_timeout=1.5) as it:
+        it.sim.faults.add(fault)
+        assert await it.answer() == "You said: «hello»"
+        assert len(it.sim.requests) == 2
+
+
 async def test_a_model_that_talks_for_ever_is_ended_by_the_total_limit_and_asked_again(dialect: str) -> None:
-    async with bench(dialect, total_timeout=1.0) as it:
+    async with bench(dialect, total_timeout=2.0) as it:
         it.sim.script(Answer("word " * 60, pieces=60, gap=0.1), Answer("Short."))
         assert await it.answer() == "Short."
         assert len(it.sim.requests) == 2
@@ -112,12 +126,11 @@ async def test_what_does_not_pass_costs_its_bound_and_a_sentence_and_the_next_me
 
 
 async def test_a_rate_limit_that_stays_costs_the_retries_and_says_so(dialect: str) -> None:
-    async with bench(dialect) as it:
-        it.sim.faults.add(
-            ApiError(429, "Rate limit reached for requests", "rate_limit_error", headers=SOON), times=None
-        )
+    async with bench(dialect, replace(QUICK, retries=1)) as it:
+        refusal = ApiError(429, "Rate limit reached for requests", "rate_limit_error", headers=SOON)
+        it.sim.faults.add(refusal, times=None)
         assert "limiting how often" in await it.sentence()
-        assert len(it.sim.requests) == 1 + RETRIES
+        assert len(it.sim.requests) == 1 + 1
 
 
 async def test_a_wait_above_the_cap_is_not_sat_out(dialect: str) -> None:
