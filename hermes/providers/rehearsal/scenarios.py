@@ -202,7 +202,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "down": _status(
         "an outage that outlasts every retry", 503, "openai.InternalServerError",
-        "Service temporarily unavailable.", type="service_unavailable", times=0,
+        "Service temporarily unavailable.", type="service_unavailable", times=6,
     ),
 }
 
