@@ -248,8 +248,9 @@ def stated(rate: Rate, headers: Mapping[str, str], *, now: float, unix: float) -
 
 
 def _sibling(name: str, what: str) -> str:
-    return name.replace("limit-requests", f"{what}-requests").replace("limit-tokens", f"{what}-tokens").replace(
-        "requests-limit", f"requests-{what}").replace("tokens-limit", f"tokens-{what}")  # fmt: skip
+    """``x-ratelimit-limit-tokens`` → ``x-ratelimit-reset-tokens``; the other order likewise."""
+    head, _, tail = name.partition("ratelimit-")
+    return f"{head}ratelimit-{tail.replace('limit', what)}"
 
 
 def _seconds(text: str | None, unix: float) -> float | None:
