@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from hermes.agent.grants import Grant
-from hermes.agent.upstream import Upstream, Waiter
+from hermes.agent.upstream import Grant, Upstream, Waiter
 from hermes.core.clock import Clock
 from hermes.core.failures import Reason, Verdict
 from hermes.core.governor import CallRequest, Circuit, Guard, Refused, StoredUpstream, UpstreamView
@@ -162,14 +161,18 @@ class Governor:
         """A complete answer."""
         if target.concurrency < target.limits.max_concurrency:
             target.concurrency += 1.0 / target.concurrency
+        self.heard(target, headers)
+        if target.queue:
+            self._pump(target)
+
+    def heard(self, target: Upstream, headers: Mapping[str, str] | None) -> None:
+        """What an answer's headers state."""
         if headers:
             before = target.rate
             target.rate = rate_limit.stated(
                 before, headers, now=self._clock.monotonic(), unix=self._clock.now()
             )
             target.unsaved = target.unsaved or before.stated_calls != target.rate.stated_calls
-        if target.queue:
-            self._pump(target)
 
     def judged(self, target: Upstream, grant: Grant, verdict: Verdict, rotated: bool, crowd: int) -> None:
         """A failure, and what it says about the upstream."""
@@ -350,7 +353,7 @@ class Governor:
             case Go(probe=True):
                 return 0 if target.queue else 1
             case Go():
-                free = rate_limit.unanswered_limit(target.rate) - target.unanswered - len(target.queue)
+                free = rate_limit.unanswered_limit(target.rate, target.limits) - target.unanswered - len(target.queue)
                 return max(0, min(free, int(target.concurrency) - len(target.grants)))
             case _:
                 return 0

@@ -14,8 +14,8 @@ from hermes.agent.continuation import Continuation, Showing
 from hermes.agent.endings import cut_off_answer
 from hermes.agent.fitting import Fit
 from hermes.agent.governor import Governor
-from hermes.agent.grants import Grant
 from hermes.agent.targets import Answered, Ask, GaveUp, Parked, Target, UpstreamBook
+from hermes.agent.upstream import Grant
 from hermes.core.clock import Clock
 from hermes.core.errors import ProviderFailure
 from hermes.core.failures import CallContext, FaultKind, Reason, Verdict
@@ -157,9 +157,10 @@ class Pipeline:
             try:
                 reply = await target.provider.complete(request, grant.watch(on_text))
             except ProviderFailure as failure:
-                grant.failed(classify(failure.facts, self._context(target, request)))
+                verdict = classify(failure.facts, self._context(target, request))
+                grant.failed(verdict, headers=failure.facts.headers)
                 raise
-            grant.succeeded()
+            grant.succeeded(reply.limits)
             return reply
 
     async def _obey(

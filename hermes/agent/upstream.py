@@ -1,4 +1,4 @@
-"""What the governor remembers of one target, in memory and as the row that outlives the process."""
+"""One target: permission for a call of it (R29), and what is remembered of it, in memory and as a row."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import asyncio
 import json
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any, Protocol
 
 from hermes.core.failures import Reason, Verdict
 from hermes.core.governor import CallRequest, Refused, StoredUpstream
@@ -17,13 +18,109 @@ from hermes.policy.breaker import Breaker
 from hermes.policy.rate_limit import Limits, Rate
 from hermes.policy.retry_after import MAX_WAIT
 
-if TYPE_CHECKING:
-    from hermes.agent.grants import Grant
-
 GRACE = 1.0
 """Seconds within which an upstream refuses if it refuses: a call that got no sign by then counts as taken."""
 CAUTIOUS_GRACE = 15.0
 """The same for the one call that tries again after a refusal."""
+
+
+class Ledger(Protocol):
+    """The governor, as a grant reports to it."""
+
+    def taken(self, target: Upstream, grant: Grant) -> None: ...
+
+    def finished(self, target: Upstream, headers: Mapping[str, str] | None) -> None: ...
+
+    def heard(self, target: Upstream, headers: Mapping[str, str] | None) -> None: ...
+
+    def judged(
+        self, target: Upstream, grant: Grant, verdict: Verdict, rotated: bool, crowd: int
+    ) -> None: ...
+
+    def returned(self, target: Upstream, grant: Grant) -> None: ...
+
+
+class Grant:
+    """Implements ``core.governor.Granted``."""
+
+    __slots__ = ("_governor", "_target", "answered", "done", "fresh", "number", "probe", "started", "tokens")
+
+    def __init__(
+        self, governor: Ledger, target: Upstream, number: int, started: float, tokens: int, probe: bool
+    ) -> None:
+        self._governor = governor
+        self._target = target
+        self.number = number
+        self.started = started
+        self.tokens = tokens
+        self.probe = probe
+        self.answered = False
+        self.fresh = True
+        self.done = False
+
+    def __enter__(self) -> Grant:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self.done:
+            self.abandon()
+
+    def watch(self, on_text: Callable[[str], None]) -> Callable[[str], None]:
+        """``on_text`` that also notices the first token."""
+
+        def watching(text: str) -> None:
+            if not self.answered:
+                self.sign()
+            on_text(text)
+
+        return watching
+
+    def sign(self) -> None:
+        """The first sign of an answer: the upstream took the call."""
+        if not self.answered and not self.done:
+            self._signed()
+            self._governor.taken(self._target, self)
+
+    def succeeded(self, headers: Mapping[str, str] | None = None) -> None:
+        if not self.done:
+            self.sign()
+            self._end()
+            self._governor.finished(self._target, headers)
+
+    def failed(
+        self, verdict: Verdict, *, rotated: bool = False, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """``rotated``: another credential takes over, so this one's refusal does not rest the target."""
+        if not self.done:
+            self._signed()
+            crowd = len(self._target.grants)
+            self._end()
+            self._governor.heard(self._target, headers)
+            self._governor.judged(self._target, self, verdict, rotated, crowd)
+
+    def abandon(self) -> None:
+        if not self.done:
+            self._signed()
+            self._end()
+            self._governor.returned(self._target, self)
+
+    def stale(self) -> None:
+        """No longer counted among the calls lately sent."""
+        if self.fresh:
+            self.fresh = False
+            self._target.unanswered -= 1
+
+    def _signed(self) -> None:
+        if not self.answered:
+            self.answered = True
+            self._target.silent -= 1
+        self.stale()
+
+    def _end(self) -> None:
+        self.done = True
+        self._target.grants.pop(self.number, None)
 
 
 @dataclass(slots=True, eq=False)

@@ -295,6 +295,7 @@ def _health(
         links=links.states,
         targets=lambda: [t.name for t in agent.pipeline.targets],
         upstreams=lambda: agent.upstreams.last,
+        guards=agent.governor.views,
         lag=lambda: machine.lag.lag_seconds if machine.lag is not None else 0.0,
         output_lost=machine.output_lost,
         running=lambda: len(agent.lane.running),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from hermes.agent.pipeline import with_policy
@@ -20,7 +21,7 @@ from hermes.platforms.web.config import WebConfig
 from hermes.policy.access import AccessPolicy
 from hermes.policy.breaker import BreakerPolicy, policy_for
 from hermes.policy.delivery import SweepPolicy
-from hermes.policy.rate_limit import Limits
+from hermes.policy.rate_limit import UNPROVEN_CALLS, Limits
 from hermes.policy.reconnect import ReconnectPolicy
 from hermes.policy.recovery import RecoveryPolicy
 from hermes.tools.files import FileAccess
@@ -87,7 +88,11 @@ def limits(config: Config) -> Callable[[str], Limits]:
         provider = config.providers.get(target.partition("/")[0])
         if provider is None:
             return Limits()
-        return Limits(provider.max_concurrency, provider.requests_per_minute, provider.tokens_per_minute)
+        rpm, at_once = provider.requests_per_minute, provider.max_concurrency
+        # a server on this machine has no quota of its own to be found out; a stated one needs no finding out
+        known = rpm > 0 or _is_local(getattr(provider, "base_url", ""))
+        unproven = at_once if known else UNPROVEN_CALLS
+        return Limits(at_once, rpm, provider.tokens_per_minute, unproven)
 
     return of
 
@@ -151,3 +156,8 @@ def zone(config: Config) -> tzinfo:
     if config.timezone:
         return ZoneInfo(config.timezone)
     return datetime.now(UTC).astimezone().tzinfo or UTC
+
+
+def _is_local(base_url: str) -> bool:
+    """Whether a provider's server runs on this machine."""
+    return urlsplit(base_url).hostname in ("localhost", "127.0.0.1", "::1")

@@ -112,6 +112,7 @@ class ModelReply:
     usage: Usage
     model: str
     opaque: tuple[Mapping[str, Any], ...] = field(default=())
+    limits: Mapping[str, str] = field(default_factory=dict, compare=False)  # rate-limit headers, lower case
 
 
 def dump_item(item: Item) -> str:

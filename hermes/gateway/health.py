@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hermes import __version__
 from hermes.core.clock import Clock
 from hermes.core.door import Health, HealthItem, Light
 from hermes.core.failures import Verdict
+from hermes.core.governor import Circuit, UpstreamView
 from hermes.core.links import Link, LinkState
 from hermes.core.records import StoreFigures
 from hermes.core.stores import Sessions
@@ -47,6 +48,8 @@ class HealthSources:
     started: Callable[[], bool]
     rehearsing: Callable[[], Collection[str]] = frozenset
     """The targets that are no model."""
+    guards: Callable[[], Mapping[str, UpstreamView]] = dict
+    """What the governor knows of each target that was called."""
 
 
 class HealthBook:
@@ -73,7 +76,7 @@ class HealthBook:
         not_ready: list[str] = []
         items = [
             *self._platforms(now, not_ready),
-            *self._models(now),
+            *self._guarded(self._models(now)),
             self._queues(figures, now, not_ready),
             self._loop(not_ready),
             self._disk(not_ready),
@@ -121,6 +124,30 @@ class HealthBook:
                     f"model {target}", Light.BAD, text,
                     {"at": at, "reason": verdict.reason.value, "detail": verdict.detail},
                 )  # fmt: skip
+
+    def _guarded(self, models: Iterable[HealthItem]) -> Iterable[HealthItem]:
+        """Adds circuit, block and rate; a model that may not be called now is no green light."""
+        views = self._sources.guards()
+        for item in models:
+            view = views.get(item.name.removeprefix("model "))
+            if view is None:
+                yield item
+                continue
+            light, text = item.light, item.sentence
+            if view.circuit is not Circuit.CLOSED:
+                light = Light.BAD
+                when = f"in {view.opens_in:.0f} s" if view.opens_in else "by the next call"
+                text += f"; out of reach, tried again {when}"
+            elif view.blocked_for:
+                light = Light.WARN if light is Light.OK else light
+                text += f"; not called for {view.blocked_for:.0f} s, its limit is reached"
+            if view.waiting:
+                text += f"; {view.waiting} calls wait"
+            yield replace(item, light=light, sentence=text, figures={
+                **item.figures, "circuit": view.circuit.value, "blocked_for_seconds": round(view.blocked_for, 1),
+                "opens_in_seconds": round(view.opens_in, 1), "calls_per_minute": view.calls_per_minute,
+                "concurrency": view.concurrency, "in_flight": view.in_flight, "waiting": view.waiting,
+            })  # fmt: skip
 
     def _queues(self, f: StoreFigures, now: float, not_ready: list[str]) -> HealthItem:
         light = Light.OK

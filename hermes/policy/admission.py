@@ -89,7 +89,7 @@ def admit(health: Health, request: CallRequest, *, now: float) -> Admission:
     spaced = spaced_until(rate)
     if now < spaced:
         return _bounded(spaced, Guard.UNPROVEN, request, now, known=False)
-    if health.unanswered >= unanswered_limit(rate):
+    if health.unanswered >= unanswered_limit(rate, health.limits):
         return _bounded(health.oldest_sign_by, Guard.UNPROVEN, request, now, known=False)
     return Go()
 

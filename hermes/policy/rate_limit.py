@@ -94,11 +94,12 @@ def frees_at(window: Window, now: float, tokens: int, calls_limit: int | None, t
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the owner configured; 0 = not limited."""
+    """What the owner configured; 0 = not limited. ``unproven_calls`` may be unanswered before anything is known."""
 
     max_concurrency: int = 256
     calls_per_minute: int = 0
     tokens_per_minute: int = 0
+    unproven_calls: int = UNPROVEN_CALLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +140,10 @@ def tokens_limit(rate: Rate, limits: Limits) -> int | None:
     return min(known, default=None)
 
 
-def unanswered_limit(rate: Rate) -> int:
+def unanswered_limit(rate: Rate, limits: Limits) -> int:
     """How many calls may be on their way without a sign that they were taken."""
     learned = rate.learned
-    usual = math.ceil(max(1, learned) / 30) if learned is not None else max(UNPROVEN_CALLS, rate.proven // 2)
+    usual = math.ceil(max(1, learned) / 30) if learned is not None else max(limits.unproven_calls, rate.proven // 2)
     return min(usual, rate.cautious) if rate.cautious else usual
 
 

@@ -11,12 +11,13 @@ import json
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 import httpx2
 
 from hermes.core.failures import FailureFacts, FaultKind, Phase
+from hermes.core.transcript import ModelReply
 from hermes.providers.answers import SHOWN_LIMIT, WrongAnswer, message_of
 from hermes.providers.clients import Closed
 from hermes.providers.limits import LimitReached
@@ -41,6 +42,12 @@ class CallProgress:
         self.phase = Phase.STREAM
         self.status = response.status_code
         self.headers = headers_of(response)
+
+
+def with_limits(reply: ModelReply, call: CallProgress) -> ModelReply:
+    """The reply with what the answer's headers said of rate limits, if they did."""
+    found = {name: value for name, value in call.headers.items() if "ratelimit" in name}
+    return replace(reply, limits=found) if found else reply
 
 
 class UnmappedCounts:

@@ -18,7 +18,7 @@ from hermes.providers.anthropic.failures import failures_as_facts
 from hermes.providers.anthropic.translate import AnthropicAnswer, render
 from hermes.providers.clients import Clients
 from hermes.providers.exchange import exchange, http_client, sdk_timeout
-from hermes.providers.facts import CallProgress
+from hermes.providers.facts import CallProgress, with_limits
 from hermes.providers.limits import CallLimits, CallSettings
 from hermes.providers.network import Network
 
@@ -76,7 +76,7 @@ class AnthropicProvider:
             body = render(request, caching=self._caching)
             limits = self._limits.for_model(request.model)
             await exchange(self._clients, lambda client: _post(client, body), answer, call, limits)
-            return answer.reply()
+            return with_limits(answer.reply(), call)
 
     async def rebuild(self) -> None:
         """A fresh client and connections; calls under way keep the old ones."""

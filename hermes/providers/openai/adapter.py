@@ -18,7 +18,7 @@ from openai._base_client import get_platform
 from hermes.core.transcript import ModelReply, ModelRequest
 from hermes.providers.clients import Clients
 from hermes.providers.exchange import exchange, http_client, sdk_timeout
-from hermes.providers.facts import CallProgress
+from hermes.providers.facts import CallProgress, with_limits
 from hermes.providers.limits import CallLimits, CallSettings
 from hermes.providers.network import Network
 from hermes.providers.openai.failures import failures_as_facts
@@ -81,7 +81,7 @@ class OpenAIProvider:
             body = render(request, output_key=self._output_key)
             limits = self._limits.for_model(request.model)
             await exchange(self._clients, lambda client: _post(client, body), answer, call, limits)
-            return answer.reply()
+            return with_limits(answer.reply(), call)
 
     async def rebuild(self) -> None:
         """A fresh client and connections; calls under way keep the old ones."""

@@ -56,7 +56,7 @@ def test_one_refusal_without_numbers_pauses_shortly_and_teaches_nothing_yet() ->
     rate = refuse(after_calls(Rate(), *[0.0] * 20), 0.5)
     assert rate.learned is None
     assert rate.blocked_until == 0.5 + rate_limit.FIRST_PAUSE
-    assert rate_limit.unanswered_limit(rate) == 1
+    assert rate_limit.unanswered_limit(rate, Limits()) == 1
 
 
 def test_refused_again_the_calls_that_were_taken_are_the_rate() -> None:
@@ -101,7 +101,7 @@ def test_a_learned_rate_is_raised_by_little_then_more_and_a_refusal_returns_to_w
 def test_caution_ends_by_doubling() -> None:
     rate, seen = refuse(Rate(), 0.0), []
     for at in range(3, 8):
-        seen.append(rate_limit.unanswered_limit(rate))
+        seen.append(rate_limit.unanswered_limit(rate, Limits()))
         rate = after_calls(rate, float(at))
     assert seen == [1, 2, 4, 8, 8]
 
