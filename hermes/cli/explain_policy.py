@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from hermes.app import settings
@@ -40,6 +40,7 @@ def explain_policy(config_path: Path | None, invocation: Invocation) -> int:
     for section in (
         _targets(policy),
         _calls(policy, config),
+        _outages(config),
         _cures(policy),
         _delivery(config),
         _links(config),
@@ -78,6 +79,8 @@ def as_dict(policy: RecoveryPolicy, config: Config) -> dict[str, object]:
         "repairs": {r.value: policy.limit(r) for r in sorted(policy.available)},
         "cures": {_case(*case): [r.value for r in row] for case, row in CURES.items()},
         "fewer_retries": {_case(*case): limit for case, limit in SMALL_LIMITS.items()},
+        "circuit": asdict(settings.breaker_policy(config)),
+        "parked_at_most": config.gateway.max_age,
         "delivery": config.gateway.delivery.model_dump(mode="json"),
         "reconnect": config.gateway.reconnect.model_dump(mode="json"),
     }
@@ -102,14 +105,32 @@ def _calls(policy: RecoveryPolicy, config: Config) -> Section:
             ("waits between", waits or "none"),
             (
                 "a stated wait",
-                f"is obeyed up to {policy.retry_after_cap:g} s; longer: the next target, or the end",
+                f"is obeyed up to {policy.retry_after_cap:g} s; longer: the next target, else the turn waits on disk",
             ),
             ("repairs", repairs),
-            ("most calls in all", f"{bound(policy)}, whatever happens"),
+            ("most calls in all", f"{bound(policy)}, whatever happens, each time a step is asked"),
             (
                 "time of a turn",
                 f"{config.agent.turn_deadline:g} s of active time, {config.agent.max_turns} steps",
             ),
+        ),
+    )
+
+
+def _outages(config: Config) -> Section:
+    circuit = settings.breaker_policy(config)
+    return Section(
+        "A model that stays out of reach, for all chats together",
+        (
+            ("its circuit opens", f"after {circuit.failures} failures in a row, or one call's whole recovery"),
+            (
+                "then",
+                f"no call but one probe, after {circuit.base:g} s doubling to {circuit.cap:g} s "
+                f"(a refused connection: each {circuit.base:g} s); a fallback is asked meanwhile",
+            ),
+            ("no fallback answers", "the turn waits on disk; one notice a chat; /stop takes it back"),
+            ("it is back", "the oldest first, one a person in turn, at the rate that is granted"),
+            ("given up", f"after {config.gateway.max_age / 3600:g} h, with a sentence"),
         ),
     )
 
