@@ -76,6 +76,7 @@ class Pipeline:
         fit, parts, on_show = Fit(ask, self._clock.monotonic()), Continuation(self.policy.continuations), False
         while True:
             target = self.targets[state.target]
+            request = parts.request(fit.request(target, self._trim_share))
             entered = await self._admit(ask, target, state, observer)
             if isinstance(entered, Refused):
                 verdict = entered.verdict
@@ -84,7 +85,6 @@ class Pipeline:
                 if end is not None:
                     return Answered(parts.as_it_stands(), target) if parts.begun else end
                 continue
-            request = parts.request(fit.request(target, self._trim_share))
             shown = Showing(observer, parts.kept, stale=on_show)
             try:
                 reply = await self._attempt(entered, target, request, shown.on_text)
