@@ -382,3 +382,46 @@ def test_a_client_of_the_control_port_that_goes_away_gives_its_grants_back(make:
     assert g.governor.views()["sim/m"].in_flight == 1
     held.release()
     assert g.governor.views()["sim/m"].in_flight == 0
+
+
+PREPARED: dict[str, Callable[[Upstream], None]] = {
+    "answering": lambda model: None,
+    "with a tool": lambda model: setattr(model, "steps", 1),
+    "retrying": lambda model: setattr(model, "down", (0.0, 1.0)),
+    "parking": lambda model: setattr(model, "down", (0.0, 50.0)),
+    "waiting for a turn": lambda model: setattr(model, "admits", Minute(0)),
+}
+
+
+@pytest.mark.parametrize("prepare", PREPARED.values(), ids=PREPARED)
+def test_a_turn_cancelled_at_any_moment_leaves_no_task_and_no_lease(
+    make: Make, prepare: Callable[[Upstream], None]
+) -> None:
+    cancelled = 0
+    for moment in range(60):
+        world = make(tools=[WaitALittle()])
+        model = upstream(world)
+        prepare(model)
+        world.run(0.5)
+        world.say("hello")
+        world._in_loop(_pass(moment))
+        g = world.gateway
+        assert g is not None
+        stopped = [g.lane.stop(session) for session in tuple(g.lane.running)]
+        world.run(2.0)
+        views = g.governor.views().get("sim/m")
+        assert views is None or (views.in_flight, views.waiting) == (0, 0) or not stopped
+        assert model.under_way == 0 or not stopped
+        if stopped:
+            cancelled += 1
+            assert not g.lane.running
+            assert not g.dispatch.lanes.running_keys()
+        world.close()
+    assert cancelled >= 20, "most moments lie within the turn"
+
+
+async def _pass(moment: int) -> None:
+    """The n-th turn of the loop, then the n-th tenth of a second."""
+    for _ in range(min(moment, 30)):
+        await asyncio.sleep(0)
+    await asyncio.sleep(max(0, moment - 30) * 0.2)
