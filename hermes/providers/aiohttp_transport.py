@@ -7,12 +7,13 @@ refused is not a time-out, and a cut body is not a clean end.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import io
 import math
 import os
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
@@ -28,6 +29,9 @@ PIECEWISE = 64 * 1024
 
 ERROR_LIMIT = 256 * 1024
 """Bytes of an error's body that are read; the SDKs would read an endless one."""
+
+DISTRUST_SECONDS = 600.0
+"""How long no connection is kept after a server closed a kept one under a request."""
 
 
 @contextmanager
@@ -62,6 +66,12 @@ def translated(error: Exception, request: httpx2.Request, answered: bool) -> htt
             return kind(text, request=request)
 
 
+def _was_closing(error: aiohttp.ClientError) -> bool:
+    """Whether the connection was closed before the request was written to it."""
+    found = aiohttp.ClientConnectionResetError
+    return isinstance(error, found) or isinstance(error.__cause__, found)
+
+
 def _payload(raw: bytes) -> bytes | io.BytesIO | None:
     if len(raw) > PIECEWISE:
         return io.BytesIO(raw)
@@ -71,9 +81,12 @@ def _payload(raw: bytes) -> bytes | io.BytesIO | None:
 class _Body(httpx2.AsyncByteStream):
     """The body of one answer; closing it before its end closes the connection at once."""
 
-    def __init__(self, response: aiohttp.ClientResponse, request: httpx2.Request) -> None:
+    def __init__(
+        self, response: aiohttp.ClientResponse, request: httpx2.Request, keep: Callable[[], bool]
+    ) -> None:
         self._response = response
         self._request = request
+        self._keep = keep
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left = ERROR_LIMIT if self._response.status >= 400 else math.inf
@@ -83,7 +96,7 @@ class _Body(httpx2.AsyncByteStream):
                 left -= len(chunk)
 
     async def aclose(self) -> None:
-        if self._response.content.at_eof():
+        if self._response.content.at_eof() and self._keep():
             self._response.release()
         else:
             self._response.close()
@@ -105,6 +118,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         self._proxy = proxy
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
+        self._distrusted_until = -math.inf
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends ``request`` and returns when the answer's headers are there."""
@@ -113,24 +127,48 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         session = self._session or self._open()
         limits = request.extensions.get("timeout") or {}
         headers = CIMultiDict((name, value) for name, value in request.headers.multi_items())
-        with _as_httpx2_errors(request, answered=False):
-            response = await session.request(
-                request.method,
-                URL(str(request.url), encoded=True),
-                data=_payload(await request.aread()),
-                headers=headers,
-                allow_redirects=False,
-                proxy=self._proxy,
-                timeout=aiohttp.ClientTimeout(
-                    total=None,
-                    connect=limits.get("connect"),
-                    sock_read=limits.get("read"),
-                    ceil_threshold=math.inf,
-                ),
-            )
-        return httpx2.Response(
-            response.status, headers=response.raw_headers, stream=_Body(response, request)
+        timeout = aiohttp.ClientTimeout(
+            total=None, connect=limits.get("connect"), sock_read=limits.get("read"), ceil_threshold=math.inf
         )
+        raw = await request.aread()
+
+        async def send() -> aiohttp.ClientResponse:
+            return await session.request(
+                request.method, URL(str(request.url), encoded=True), data=_payload(raw), headers=headers,
+                allow_redirects=False, proxy=self._proxy, timeout=timeout,
+            )  # fmt: skip
+
+        with _as_httpx2_errors(request, answered=False):
+            response = await self._over_a_live_connection(send, repeatable=len(raw) <= PIECEWISE)
+        body = _Body(response, request, self._keeps)
+        return httpx2.Response(response.status, headers=response.raw_headers, stream=body)
+
+    async def _over_a_live_connection(
+        self, send: Callable[[], Awaitable[aiohttp.ClientResponse]], *, repeatable: bool
+    ) -> aiohttp.ClientResponse:
+        """``send``, once more where the kept connection was found closed before a byte was written.
+
+        Some servers (llama.cpp) close after each answer without saying so: who asks again at once meets a
+        connection that is just being closed. Then none is kept for a while.
+        """
+        try:
+            return await send()
+        except (aiohttp.ClientOSError, aiohttp.ClientConnectionResetError) as error:
+            if not _was_closing(error):
+                raise
+            self._distrust()
+            if not repeatable:
+                raise
+        except aiohttp.ServerDisconnectedError:
+            self._distrust()
+            raise
+        return await send()
+
+    def _distrust(self) -> None:
+        self._distrusted_until = asyncio.get_running_loop().time() + DISTRUST_SECONDS
+
+    def _keeps(self) -> bool:
+        return asyncio.get_running_loop().time() >= self._distrusted_until
 
     def _open(self) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(limit=self._connections, resolver=self._resolver, ssl=trust())

@@ -68,7 +68,7 @@ async def running(folder: Path, sim: ModelSimulator, dialect: str) -> AsyncItera
         Network(ThreadedResolver()), Figures(Metrics()), None, Checkpoints(None), lambda: 0,
         lambda error: crashes.append(repr(error)),
     )  # fmt: skip
-    db = ThreadedDatabase(folder / "state.db", supervisor)
+    db = ThreadedDatabase(folder / "state.db")
     await db.open()
     try:
         db.generation = (await take_ownership(db, machine.clock.now())).generation
