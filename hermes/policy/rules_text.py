@@ -149,7 +149,13 @@ TEXT_RULES: tuple[Rule, ...] = (
     Rule("text_image", Reason.IMAGE_TOO_LARGE, text=say.IMAGE, unless=_TOKENS),
     Rule("text_overflow", Reason.CONTEXT_OVERFLOW, text=say.OVERFLOW),
     Rule("text_payload", Reason.PAYLOAD_TOO_LARGE, text=say.PAYLOAD),
-    Rule("text_loading", Reason.OVERLOADED, "loading", text=service.LOADING),
+    Rule(
+        "text_loading",
+        Reason.OVERLOADED,
+        "loading",
+        text=service.LOADING,
+        unless=any_of(r"failed to load|loading (?:was |has )?(?:stopped|failed|aborted)"),
+    ),
     Rule("text_capacity", Reason.OVERLOADED, text=service.CAPACITY),
     Rule(
         "text_upstream_throttle",

@@ -261,6 +261,8 @@ OVERFLOW = any_of(
     r"sequence length[^\n]{0,60}(?:longer|exceed|larger|greater)",
     r"prompt contains \d+ tokens",
     "input text is too (?:long|large)",
+    r"too (?:big|large|long) (?:compared to|for) (?:the )?kv (?:size|cache)",
+    r"max(?:imum)? tokens of \d+ exceeded",
 )
 
 INPUT_PLUS_OUTPUT = any_of(
