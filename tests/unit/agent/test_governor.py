@@ -210,3 +210,18 @@ def test_with_nothing_known_nothing_is_waited_for() -> None:
         coro.send(None)
     assert isinstance(done.value.value, Grant)
     loop.close()
+
+
+def test_another_target_is_not_disturbed() -> None:
+    async def check() -> None:
+        g = governor()
+        await open_circuit(g)
+        assert isinstance(await g.enter(CallRequest("a/b")), Refused)
+        for _ in range(2):
+            other = await g.enter(CallRequest("other/m", patience=0.0))
+            assert isinstance(other, Grant)
+        assert running_clock().monotonic() == 0.0, "nothing was waited for"
+        assert (g.room(["a/b"]), g.room(["other/m"])) == (0, 0)
+        assert g.room(["a/b", "third/m"]) > 0
+
+    in_virtual_time(check)
