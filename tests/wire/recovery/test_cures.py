@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from hermes.agent.endings import CUT_OFF, shown_text
+from hermes.agent.pipeline import AVAILABLE_REPAIRS
 from hermes.agent.targets import Answered
 from hermes.core.transcript import FinishReason
+from hermes.policy.cures import Repair
 from hermes.simulators.answers import Answer, Finish
 from hermes.simulators.faults import (
     ApiError,
@@ -85,6 +87,9 @@ async def next_is_answered(it: Bench) -> None:
     assert len(it.sim.requests) == before + 1
 
 
+LONGER = int(Repair.RAISE_MAX_TOKENS in AVAILABLE_REPAIRS)
+"""A longer answer is asked for once, where that repair is offered."""
+
 NEVER: dict[str, tuple[Fault, int, str]] = {
     "server_error": (ApiError(500, "The server had an error", "api_error"), 1 + RETRIES, "internal error"),
     "overloaded": (ApiError(529, "Overloaded", "overloaded_error"), 1 + RETRIES, "overloaded at the moment"),
@@ -105,7 +110,7 @@ NEVER: dict[str, tuple[Fault, int, str]] = {
     "billing": (ApiError(402, "Insufficient balance", "billing_error"), 1, "no credit left"),
     "unknown": (ApiError(400, "Error", "invalid_request_error"), 1 + 1, "not known here"),
     "unknown: empty": (Answer(""), 1 + 2, "empty answer"),
-    "unknown: half a tool call": (HalfToolCall(), 1 + 1, "tool call"),
+    "unknown: half a tool call": (HalfToolCall(), 1 + 1 + LONGER, "tool call"),
 }  # fmt: skip
 
 
