@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from hermes.agent.credentials import Lease
 from hermes.agent.targets import Ask, Target
-from hermes.core.transcript import ModelRequest
+from hermes.core.transcript import AssistantItem, ModelRequest
 from hermes.policy.trim import estimate_tokens, trim_to
+
+MAX_OUTPUT, PLAIN_SCHEMAS, WINDOW = "max_output", "plain_schemas", "context_window"
+"""What can be learned about a target: most output tokens, schemas without patterns, a smaller window."""
 
 
 class Fit:
-    """One ask, fitted to whichever target is tried, with the repairs made so far."""
+    """One ask, fitted to whichever target is tried, with the repairs made so far.
 
-    def __init__(self, ask: Ask, begun: float = 0.0) -> None:
+    ``known``: what was learned about a target by earlier calls.
+    """
+
+    def __init__(
+        self, ask: Ask, begun: float = 0.0, known: Callable[[Target], Mapping[str, str]] = lambda target: {}
+    ) -> None:
         self.begun = begun
         self._ask = ask
         self._items = ask.items
+        self._known = known
+        self._made: dict[str, dict[str, str]] = {}
         self.max_output: int | None = None
+        self.lease: Lease | None = None  # the key of the call under way
 
     def request(self, target: Target, trim_share: float) -> ModelRequest:
         """The request for a target: trimmed to a share of its window where that is known."""
-        items = self._items
-        if target.context_window is not None:
-            room = int(target.context_window * trim_share)
+        heeded = {**self._known(target), **self._made.get(target.name, {})}
+        items, window = self._items, _least(target.context_window, heeded.get(WINDOW))
+        if window is not None:
+            room = int(window * trim_share)
             if estimate_tokens(items) > room:
                 items = trim_to(items, room)
+        tools = self._ask.tools if target.tools else ()
+        if PLAIN_SCHEMAS in heeded:
+            tools = tuple(replace(spec, parameters=plain_schema(spec.parameters)) for spec in tools)
+        wanted = self.max_output if self.max_output is not None else target.max_output
         return ModelRequest(
-            target.model,
-            self._ask.system,
-            items,
-            self._ask.tools if target.tools else (),
-            self.max_output if self.max_output is not None else target.max_output,
+            target.model, self._ask.system, items, tools, _least(wanted, heeded.get(MAX_OUTPUT))
         )
 
     def compact(self, limit: int | None) -> None:
@@ -36,3 +53,55 @@ class Fit:
         half = estimate_tokens(self._items) // 2
         room = min(half, int(limit * 0.75)) if limit else half
         self._items = trim_to(self._items, room)
+
+    def has_thinking(self) -> bool:
+        """Whether the request holds signed thoughts."""
+        return any(isinstance(item, AssistantItem) and item.opaque for item in self._items)
+
+    def drop_thinking(self) -> None:
+        """Leaves signed thoughts out of this request; the history keeps them."""
+        self._items = tuple(
+            replace(item, opaque=()) if isinstance(item, AssistantItem) and item.opaque else item
+            for item in self._items
+        )
+
+    def made(self, target: Target, key: str, value: str) -> None:
+        """A repair that holds for this target, also in later calls if this one succeeds."""
+        self._made.setdefault(target.name, {})[key] = value
+
+    def to_learn(self, target: Target) -> Mapping[str, str]:
+        """What a success of this target proves."""
+        return self._made.get(target.name, {})
+
+    def heeds(self, target: Target, key: str) -> bool:
+        """Whether the request is already made so, by a repair or by what was learned."""
+        return key in self._known(target) or key in self._made.get(target.name, {})
+
+
+def _least(own: int | None, learned: str | None) -> int | None:
+    if learned is None:
+        return own
+    return int(learned) if own is None else min(own, int(learned))
+
+
+REFUSED_KEYWORDS = frozenset({"pattern", "format", "patternProperties", "propertyNames", "contentEncoding"})
+"""JSON schema keywords that grammar compilers of local servers refuse or half know; none is needed to call a tool."""
+_NAMES = frozenset({"properties", "$defs", "definitions"})
+_LITERALS = frozenset({"enum", "const", "default", "examples"})
+
+
+def plain_schema(schema: Any) -> Any:
+    """``schema`` without REFUSED_KEYWORDS; a property that is *named* so stays, and so do literals."""
+    if isinstance(schema, list):
+        return [plain_schema(one) for one in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    plain: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in REFUSED_KEYWORDS:
+            continue
+        if key in _NAMES and isinstance(value, Mapping):
+            plain[key] = {name: plain_schema(one) for name, one in value.items()}
+        else:
+            plain[key] = value if key in _LITERALS else plain_schema(value)
+    return plain

@@ -14,6 +14,7 @@ from hermes.agent.continuation import Continuation, Showing
 from hermes.agent.endings import cut_off_answer
 from hermes.agent.fitting import Fit
 from hermes.agent.governor import Governor
+from hermes.agent.repairs import AVAILABLE_REPAIRS, LearnedBook, Repairs
 from hermes.agent.targets import Answered, Ask, GaveUp, Parked, Target, UpstreamBook
 from hermes.agent.upstream import Grant
 from hermes.core.clock import Clock
@@ -59,6 +60,7 @@ class Pipeline:
         on_call: Callable[[str, str], None] = lambda provider, reason: None,
         trim_share: float = 0.75,
         governor: Governor | None = None,
+        repairs: Repairs | None = None,
     ) -> None:
         self.targets = tuple(targets)
         self.policy = policy
@@ -67,13 +69,15 @@ class Pipeline:
         self._upstreams = upstreams
         self._on_call = on_call
         self._trim_share = trim_share
+        self.repairs = repairs if repairs is not None else Repairs(LearnedBook(clock))
         bounds = policy_for(retries=policy.retries, base=policy.base, cap=policy.cap)
         self.governor = governor if governor is not None else Governor(clock, random, policy=bounds)
 
     async def call(self, ask: Ask, observer: TurnObserver, deadline: float) -> Answered | GaveUp | Parked:
         """One answer or one sentence. ``deadline`` is absolute on the monotonic clock."""
         state = initial(self.policy, deadline, prompt_tokens=estimate_tokens(ask.items) + 500)
-        fit, parts, on_show = Fit(ask, self._clock.monotonic()), Continuation(self.policy.continuations), False
+        fit = Fit(ask, self._clock.monotonic(), self.repairs.learned.of)
+        parts, on_show = Continuation(self.policy.continuations), False
         while True:
             target = self.targets[state.target]
             request = parts.request(fit.request(target, self._trim_share))
@@ -87,7 +91,7 @@ class Pipeline:
                 continue
             shown = Showing(observer, parts.kept, stale=on_show)
             try:
-                reply = await self._attempt(entered, target, request, shown.on_text)
+                reply = await self._attempt(entered, target, request, shown.on_text, fit)
             except ProviderFailure as failure:
                 shown.end(complete=False)
                 part = cut_off_answer(failure.facts, request)
@@ -98,6 +102,7 @@ class Pipeline:
             else:
                 shown.end(complete=True)
                 self._note(target, None, None)
+                await self.repairs.learned.keep(target, fit.to_learn(target))
                 return Answered(parts.whole(reply), target)
             on_show = on_show or shown.any
             if part is not None:
@@ -108,9 +113,8 @@ class Pipeline:
             if on_show and not parts.begun:
                 observer.on_restart()
                 on_show = False
-            state, what_now = plan(
-                self.policy, state, verdict, now=self._clock.monotonic(), u=self._random()
-            )
+            policy = self.repairs.possible(self.policy, target, fit)
+            state, what_now = plan(policy, state, verdict, now=self._clock.monotonic(), u=self._random())
             state, what_now = self._unless_open(state, what_now, target)
             end = await self._obey(what_now, target, verdict, state, fit, observer)
             if end is not None:
@@ -150,15 +154,20 @@ class Pipeline:
         return self._skip(state, guarded)
 
     async def _attempt(
-        self, grant: Grant, target: Target, request: ModelRequest, on_text: Callable[[str], None]
+        self, grant: Grant, target: Target, request: ModelRequest, on_text: Callable[[str], None], fit: Fit
     ) -> ModelReply:
-        """One call under its grant. Raises ProviderFailure."""
+        """One call under its grant, with a key of the provider's pool. Raises ProviderFailure."""
+        fit.lease = None
         with grant:
             try:
+                fit.lease = await self.repairs.lease(target)
+                if fit.lease is not None:
+                    request = replace(request, key=fit.lease.secret)
                 reply = await target.provider.complete(request, grant.watch(on_text))
             except ProviderFailure as failure:
                 verdict = classify(failure.facts, self._context(target, request))
-                grant.failed(verdict, headers=failure.facts.headers)
+                rotated = self.repairs.rotates(target, fit, verdict)
+                grant.failed(verdict, rotated=rotated, headers=failure.facts.headers)
                 raise
             grant.succeeded(reply.limits)
             return reply
@@ -173,7 +182,7 @@ class Pipeline:
                 await self._clock.sleep(seconds)
             case Apply(repair, limit):
                 observer.on_notice("repair", _repair_text(repair))
-                await self._repair(repair, limit, target, verdict, fit)
+                await self.repairs.make(repair, limit, target, verdict, fit)
             case SwitchTarget(index):
                 self.governor.outage(target.name, verdict, fit.begun)
                 observer.on_notice("fallback", f"{target.name} does not answer; asking {self.targets[index].name}.")
@@ -188,20 +197,6 @@ class Pipeline:
             case _:
                 assert_never(what_now)
         return None
-
-    async def _repair(
-        self, repair: Repair, limit: int | None, target: Target, verdict: Verdict, fit: Fit
-    ) -> None:
-        """Carries out the repairs this build offers to the planner (``available_repairs``)."""
-        match repair:
-            case Repair.REBUILD_TRANSPORT:
-                await target.provider.rebuild()
-            case Repair.REDUCE_MAX_TOKENS:
-                fit.max_output = limit if limit and limit > 0 else max(256, (fit.max_output or 4096) // 2)
-            case Repair.COMPACT:
-                fit.compact(verdict.limit)
-            case _:
-                log.error("repair_not_offered", repair=repair.value)
 
     def _context(self, target: Target, request: ModelRequest) -> CallContext:
         return CallContext(
@@ -221,10 +216,6 @@ class Pipeline:
                 "provider_failed", target=target.name, reason=reason, detail=verdict.detail, rule=verdict.rule,
                 status=failure.facts.status, error=_brief(failure.facts.message),
             )  # fmt: skip
-
-
-AVAILABLE_REPAIRS = frozenset({Repair.REBUILD_TRANSPORT, Repair.REDUCE_MAX_TOKENS, Repair.COMPACT})
-"""What ``Pipeline._repair`` can carry out; the planner skips all others."""
 
 
 _WHY: Mapping[tuple[Reason, str | None], str] = {

@@ -10,11 +10,13 @@ from pathlib import Path
 from hermes.agent.governor import Governor
 from hermes.agent.pipeline import Pipeline
 from hermes.agent.prompt import system_prompt
+from hermes.agent.repairs import LearnedBook, Repairs
 from hermes.agent.targets import UpstreamBook
 from hermes.agent.toolbox import Toolbox
 from hermes.agent.turn import TurnLoop
 from hermes.app import settings
 from hermes.app.catalogue import make_platform, make_provider
+from hermes.app.credentials import CredentialFile, make_pool
 from hermes.app.hooks import Hooks
 from hermes.app.parts import Gateway, Machine
 from hermes.app.secrets import api_key
@@ -42,6 +44,7 @@ from hermes.platforms.web.adapter import WebPlatform, make_update
 from hermes.providers.rehearsal.config import RehearsalConfig
 from hermes.store.database import Database
 from hermes.store.inbox import SqliteInbox
+from hermes.store.learned import SqliteLearned
 from hermes.store.outbox import SqliteOutbox
 from hermes.store.parking import SqliteParking
 from hermes.store.questions import SqliteTurnsAndQuestions
@@ -72,6 +75,7 @@ class _Stores:
     sessions: SqliteSessions
     upstreams: SqliteUpstreams
     parking: SqliteParking
+    learned: SqliteLearned
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ def build(
     stores = _Stores(
         SqliteInbox(db), SqliteOutbox(db, max_age=g.max_age),
         SqliteTurnsAndQuestions(db, input_limit=g.backlog_messages, input_chars=g.backlog_bytes), SqliteSessions(db),
-        SqliteUpstreams(db), SqliteParking(db),
+        SqliteUpstreams(db), SqliteParking(db), SqliteLearned(db),
     )  # fmt: skip
     out = _delivery(config, machine, stores, book, hooks)
     agent = _agent(config, machine, stores, book, out, made, more_tools, hooks)
@@ -197,9 +201,12 @@ def _agent(
     governor = Governor(
         clock, machine.random, limits=settings.limits(config), policy=settings.breaker_policy(config)
     )
+    repairs = _repairs(config, machine, stores.learned, providers)
+    policy = settings.recovery_policy(config, targets)
     pipeline = Pipeline(
-        targets, settings.recovery_policy(config, targets), clock, machine.random, upstreams=upstreams,
+        targets, policy, clock, machine.random, upstreams=upstreams,
         on_call=machine.metrics.provider_called, trim_share=config.compression.threshold, governor=governor,
+        repairs=repairs,
     )  # fmt: skip
     outages = Outages(
         stores.parking, governor, stores.upstreams, clock,
@@ -220,6 +227,16 @@ def _agent(
     lane.merge_window = config.agent.merge_window
     stores.turns.uncertain = config.gateway.delivery.uncertain.value
     return _Agent(questions, upstreams, governor, outages, pipeline, toolbox, runner, lane)
+
+
+def _repairs(
+    config: Config, machine: Machine, store: SqliteLearned, providers: dict[str, Provider]
+) -> Repairs:
+    file = CredentialFile(machine.home, machine.offload)
+    pools = {name: make_pool(name, config.providers[name], machine, file) for name in sorted(providers)}
+    return Repairs(
+        LearnedBook(machine.clock, store), {name: pool for name, pool in pools.items() if pool is not None}
+    )
 
 
 def _platforms(config: Config, machine: Machine) -> PlatformBook:

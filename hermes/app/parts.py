@@ -60,6 +60,8 @@ class Machine:
     escalate: Callable[[BaseException], None]
     random: Callable[[], float] = random.random
     exclusive: ExclusiveNames | None = None
+    on_secret: Callable[[str], None] = lambda secret: None
+    """Told each secret that enters the process after its start (R40)."""
 
 
 @dataclass(slots=True)

@@ -92,7 +92,7 @@ async def serve(loaded: Loaded, environment: Environment, output: Output, served
     shutdown.add_children(machine.offload.children)
     shutdown.add_sink(output.close)
     machine.offload.install(loop)
-    db = ThreadedDatabase(environment.home / "state.db", machine.supervisor)
+    db = ThreadedDatabase(environment.home / "state.db")
     db.on_failure = partial(_store_failed, machine.escalate)
     await db.open()
     try:
@@ -122,7 +122,7 @@ def _machine(environment: Environment, output: Output, shutdown: Shutdown, serve
         environment.home, environment, clock, supervisor, Offload(children=ChildGroups()),
         Network(ThreadedResolver()), Figures(Metrics()), LagMonitor(on_stall=_stalled),
         Checkpoints(environment.crash_at), output.lost, escalate,
-        exclusive=ExclusiveNames(machine_directory(environment.runtime_dir)),
+        exclusive=ExclusiveNames(machine_directory(environment.runtime_dir)), on_secret=output.redactor.register,
     )  # fmt: skip
 
 
@@ -173,6 +173,7 @@ async def _start(
     await gateway.pacer.load()
     await gateway.questions.load()
     await gateway.outages.load(gateway.governor.load)
+    await gateway.runner.pipeline.repairs.learned.load()
     doubtful = await gateway.outbox.recover(config.gateway.delivery.uncertain.value, clock.now())
     if doubtful:
         log.warning("sends_cut_off_by_the_last_end", rows=doubtful)

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import assert_never
 
 from pydantic import BaseModel, SecretStr
 
-from hermes.config.adapters import EnvCredential, FileCredential, KeyedProviderConfig, ProviderConfig
+from hermes.config.adapters import (
+    CommandCredential,
+    EnvCredential,
+    FileCredential,
+    KeyedProviderConfig,
+    OauthCredential,
+    ProviderConfig,
+)
 from hermes.core.errors import HermesError
 
 
@@ -52,10 +60,10 @@ def api_key(name: str, config: ProviderConfig, environ: Mapping[str, str]) -> st
                 return Path(path).expanduser().read_text("utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
                 raise NoCredential(f"providers.{name}.credential: {path} cannot be read: {error}") from None
+        case CommandCredential() | OauthCredential():
+            return ""  # fetched when the first call wants it
         case other:
-            raise NoCredential(
-                f"providers.{name}.credential: kind {other.kind} is not available in this version; use env or file"
-            )
+            assert_never(other)
     if config.api_keys:
         return config.api_keys[0].get_secret_value()
     return config.api_key.get_secret_value()

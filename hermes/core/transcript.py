@@ -93,13 +93,15 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call to a model; an adapter renders it into its dialect."""
+    """One call to a model; an adapter renders it into its dialect. ``key``: the credential to use in place of
+    the adapter's own; never shown."""
 
     model: str
     system: str
     items: tuple[Item, ...]
     tools: tuple[ToolSpec, ...] = ()
     max_output: int | None = None
+    key: str | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

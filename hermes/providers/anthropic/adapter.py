@@ -75,7 +75,7 @@ class AnthropicProvider:
             answer = AnthropicAnswer(request.model, on_text)
             body = render(request, caching=self._caching)
             limits = self._limits.for_model(request.model)
-            await exchange(self._clients, lambda client: _post(client, body), answer, call, limits)
+            await exchange(self._clients, lambda client: _post(client, body, request.key), answer, call, limits)
             return with_limits(answer.reply(), call)
 
     async def rebuild(self) -> None:
@@ -92,13 +92,21 @@ def base_of(url: str) -> str:
     return url.rstrip("/").removesuffix("/v1") or VENDOR_URL
 
 
-async def _post(client: anthropic.AsyncAnthropic, body: dict[str, Any]) -> httpx2.Response:
+async def _post(client: anthropic.AsyncAnthropic, body: dict[str, Any], key: str | None) -> httpx2.Response:
     answered = await client.post(
         "/v1/messages",
         cast_to=httpx2.Response,
         body=body,
+        options={"headers": _key_headers(key)} if key else {},
         stream=True,
         stream_cls=anthropic.AsyncStream[object],
     )
     # The SDK gives what ``cast_to`` asks for; its types know the stream class only.
     return cast("httpx2.Response", answered)
+
+
+def _key_headers(key: str) -> dict[str, Any]:
+    """Keys have a header of their own; the vendor's OAuth tokens are told by their prefix."""
+    if key.startswith("sk-ant-oat"):
+        return {"Authorization": f"Bearer {key}", "X-Api-Key": anthropic.Omit()}
+    return {"X-Api-Key": key}

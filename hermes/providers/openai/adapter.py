@@ -80,7 +80,7 @@ class OpenAIProvider:
             answer = OpenAIAnswer(request.model, on_text)
             body = render(request, output_key=self._output_key)
             limits = self._limits.for_model(request.model)
-            await exchange(self._clients, lambda client: _post(client, body), answer, call, limits)
+            await exchange(self._clients, lambda client: _post(client, body, request.key), answer, call, limits)
             return with_limits(answer.reply(), call)
 
     async def rebuild(self) -> None:
@@ -92,11 +92,12 @@ class OpenAIProvider:
         await self._clients.aclose()
 
 
-async def _post(client: openai.AsyncOpenAI, body: dict[str, Any]) -> httpx2.Response:
+async def _post(client: openai.AsyncOpenAI, body: dict[str, Any], key: str | None) -> httpx2.Response:
     answered = await client.post(
         "/chat/completions",
         cast_to=httpx2.Response,
         body=body,
+        options={"headers": {"Authorization": f"Bearer {key}"}} if key else {},
         stream=True,
         stream_cls=openai.AsyncStream[object],
     )
