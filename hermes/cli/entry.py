@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from hermes.cli.codes import FAILED, INTERRUPTED, OK, REFUSED, RESTART
 from hermes.cli.invocation import Invocation
@@ -67,8 +68,19 @@ def _quick(asked: Asked) -> Callable[[], int] | None:
             return lambda: print_help(everything=True)
         case ("health",):
             return lambda: _health(invocation)
+        case ("run",):
+            return lambda: _run(None, invocation)
+        case ("run", "--config", file):
+            return lambda: _run(file, invocation)
         case _:
             return None
+
+
+def _run(file: str | None, invocation: Invocation) -> int:
+    """The daemon in its usual form: what parses other command lines stays out of its memory."""
+    from hermes.app.process import run
+
+    return run(Path(file) if file is not None else None, debug=invocation.debug)
 
 
 def _health(invocation: Invocation) -> int:

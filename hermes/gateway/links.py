@@ -26,6 +26,8 @@ from hermes.runtime.supervisor import Supervisor
 log = get_logger(__name__)
 
 STORE_RETRY_SECONDS = 2.0
+BREATH_SECONDS = 0.01
+"""What has just come in goes first: the next cycle's request would be built while its claim is written."""
 
 
 def _held_elsewhere(platform: str) -> DeliveryFacts:
@@ -118,6 +120,8 @@ class Links:
                 self._last_cycle[platform.name] = self._clock.now()
                 self._event(platform, CycleCompleted())
                 self._platforms.prove(platform.name, self._clock.now())
+                if batch.updates:
+                    await self._clock.sleep(BREATH_SECONDS)
             except StoreUnavailable as error:
                 # nothing was confirmed: the platform offers the same updates again
                 log.error("intake_waits_for_the_store", platform=platform.name, error=str(error))

@@ -23,7 +23,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         inline.conn.close()
         return
     supervisor = Supervisor("test", clock=SystemClock())
-    threaded = ThreadedDatabase(tmp_path / "state.db", supervisor)
+    threaded = ThreadedDatabase(tmp_path / "state.db")
     await threaded.open()
     yield Store.over(threaded)
     await threaded.aclose()

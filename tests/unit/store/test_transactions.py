@@ -30,7 +30,7 @@ async def threaded(tmp_path: Path) -> AsyncIterator[ThreadedDatabase]:
 
 async def opened(folder: Path) -> AsyncIterator[ThreadedDatabase]:
     supervisor = Supervisor("test", clock=SystemClock())
-    db = ThreadedDatabase(folder / "state.db", supervisor)
+    db = ThreadedDatabase(folder / "state.db")
     await db.open()
     await db.write(lambda conn: conn.execute("CREATE TABLE notes(n INTEGER PRIMARY KEY, text TEXT)"))
     yield db
