@@ -12,12 +12,23 @@ from hermes.runtime import safe_writer
 
 def main() -> NoReturn:
     """Never returns; the exit codes are CONTRACT's."""
+    _occupy_standard_descriptors()
     safe_writer.install()
     if "--debug" not in sys.argv:
         sys.excepthook = _apologise
     from hermes.cli.entry import answer
 
     leave(answer(sys.argv[1:]))
+
+
+def _occupy_standard_descriptors() -> None:
+    """Where 0, 1 or 2 were closed by whoever started us, the next file would get their number, and what is
+    written to "standard output" would go into it; libuv even aborts when it is to close such a one."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one
 
 
 def _apologise(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
