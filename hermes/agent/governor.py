@@ -315,7 +315,7 @@ class Governor:
             return
         target.rate = rate_limit.refused(
             target.rate, now=now, launched_at=grant.started, tokens=grant.tokens, unanswered=target.silent,
-            stated=verdict.retry_after,
+            stated=verdict.retry_after, learns=target.limits.learns,
         )  # fmt: skip
         log.info("rate_limited", target=target.name, blocked_for=round(target.rate.blocked_until - now, 1),
                  calls_per_minute=target.rate.learned)  # fmt: skip

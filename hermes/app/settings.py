@@ -90,9 +90,9 @@ def limits(config: Config) -> Callable[[str], Limits]:
             return Limits()
         rpm, at_once = provider.requests_per_minute, provider.max_concurrency
         # a server on this machine has no quota of its own to be found out; a stated one needs no finding out
-        known = rpm > 0 or _is_local(getattr(provider, "base_url", ""))
-        unproven = at_once if known else UNPROVEN_CALLS
-        return Limits(at_once, rpm, provider.tokens_per_minute, unproven)
+        local = _is_local(getattr(provider, "base_url", ""))
+        unproven = at_once if local or rpm > 0 else UNPROVEN_CALLS
+        return Limits(at_once, rpm, provider.tokens_per_minute, unproven, learns=not local)
 
     return of
 

@@ -27,6 +27,8 @@ MINUTE_LIKE = (5.0, 90.0)
 """A stated wait within these bounds (seconds) speaks of a limit by the minute."""
 RAISE_EVERY = 10.0
 FREEZES = 4
+LEAST_LEARNED = 6
+"""Calls a minute below which no refusal is believed to speak of a limit by the minute."""
 UNPROVEN_CALLS = 8
 """Calls that may be unanswered while nothing is known of an upstream; half of the proven rate if that is more."""
 
@@ -100,6 +102,8 @@ class Limits:
     calls_per_minute: int = 0
     tokens_per_minute: int = 0
     unproven_calls: int = UNPROVEN_CALLS
+    learns: bool = True
+    """Whether refusals teach an allowance; a server on this machine has none, its refusals say "wait" and no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,17 +179,21 @@ def accepted(rate: Rate, now: float, launched_at: float, unanswered: int) -> Rat
 
 
 def refused(
-    rate: Rate, *, now: float, launched_at: float, tokens: int, unanswered: int, stated: float | None
-) -> Rate:
+    rate: Rate, *, now: float, launched_at: float, tokens: int, unanswered: int, stated: float | None,
+    learns: bool = True,
+) -> Rate:  # fmt: skip
     """A 429. `stated`: the wait it asks for, None if it gave no number."""
     window = taken_back(rate.window, launched_at, tokens)
     wait = stated if stated is not None and math.isfinite(stated) and stated >= 0.0 else None
     if launched_at <= rate.refused_at:  # it was under way when the first of its kind came: no news
         until = rate.blocked_until if wait is None else max(rate.blocked_until, now + wait)
         return replace(rate, window=window, blocked_until=until)
+    if not learns:
+        until = max(rate.blocked_until, now + (FIRST_PAUSE if wait is None else wait))
+        return replace(rate, window=window, blocked_until=until, refused_at=now)
     again = now - rate.refused_at <= SPAN + MARGIN
     row = rate.row + 1 if again else 0
-    estimate = max(1, counted(window, now)[0] - unanswered)
+    estimate = max(LEAST_LEARNED, counted(window, now)[0] - unanswered)
     by_minute = wait is not None and MINUTE_LIKE[0] <= wait <= MINUTE_LIKE[1]
     learned, freezes = rate.learned, rate.freezes
     if learned is not None:
