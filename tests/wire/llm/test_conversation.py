@@ -77,6 +77,10 @@ def answered(telegram: Telegram, already: int, within: float = 90.0) -> str:
     return str(texts[already])
 
 
+CONTINUATIONS = 3
+"""``agent.max_continuations`` by default."""
+
+
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_a_question_gets_a_real_models_answer(
     tmp_path: Path, telegram: Telegram, smol: Llama, kind: str
@@ -90,7 +94,7 @@ def test_a_question_gets_a_real_models_answer(
         assert it.rows("SELECT outcome FROM inbox") == [("answered",)]
         assert it.rows("SELECT state FROM outbox") == [("delivered",)]
         [(tokens,)] = it.rows("SELECT output_tokens FROM ledger")
-        assert 0 < tokens <= 48
+        assert 0 < tokens <= 48 * (1 + CONTINUATIONS)  # an answer that hits the cap is asked to go on
         [(final,)] = it.rows("SELECT text FROM messages ORDER BY seq DESC LIMIT 1")
         assert final.strip()
         assert len(telegram.texts(CHAT)) == 1
