@@ -59,11 +59,6 @@ class Link:
         """Whether sends are worth trying: nothing says that the link is down."""
         return self.state in (LinkState.STARTING, LinkState.UP, LinkState.RETRYING)
 
-    @property
-    def is_parked(self) -> bool:
-        """Whether it is probed slowly, for whatever reason."""
-        return self.state in (LinkState.PARKED, LinkState.REFUSED)
-
 
 @dataclass(frozen=True, slots=True)
 class Connected:

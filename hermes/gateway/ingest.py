@@ -22,6 +22,11 @@ LONG_PASTE_CHARS = 4000
 """A text this long may be a client-split paste whose other half is on its way (R7)."""
 
 
+def is_burst(update: RawUpdate) -> bool:
+    """Whether siblings may follow: a part of an album, or a text as long as clients split at (R7)."""
+    return update.merge_key is not None or len(update.raw) >= LONG_PASTE_CHARS
+
+
 class AccessBook:
     """Each platform's access policy; replaced at a reload, in force at once (R42)."""
 
@@ -108,8 +113,7 @@ class Ingest:
             case Allow():
                 hint = "owner" if update.platform in self._access.owner_platforms else None
                 key = session_key(chat, identity, group_sessions_per_user=self.group_sessions_per_user)
-                burst = update.merge_key is not None or len(update.raw) >= LONG_PASTE_CHARS
-                admitted.append(Admitted(update, key, hint, self.merge_window if burst else 0.0))
+                admitted.append(Admitted(update, key, hint, self.merge_window if is_burst(update) else 0.0))
             case Pair() | Ignore("stranger"):
                 known = (identity.platform, identity.account, identity.user_id)
                 count = strangers[known].count + 1 if known in strangers else 1

@@ -13,6 +13,7 @@ from hermes.core.ids import InboxId, SessionId
 from hermes.core.ports import TurnEnd, TurnInput, TurnRunner
 from hermes.core.records import Claim, InboxRow, OutboxRow, Outcome, StepIntent, TurnCause
 from hermes.gateway.courier import Courier
+from hermes.gateway.ingest import is_burst
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.view import Views
 from hermes.runtime.logs import get_logger
@@ -86,7 +87,7 @@ class TurnLane:
 
     def hold_for(self, row: InboxRow) -> float:
         """Seconds a row waits for its siblings (R7); 0 for all but bursts."""
-        return self.merge_window + 0.01 if row.update.merge_key is not None or len(row.update.raw) >= 4000 else 0.0
+        return self.merge_window + 0.01 if is_burst(row.update) else 0.0
 
     def stop(self, session: SessionId) -> bool:
         """Cancels the session's turn for /stop; False if none runs."""

@@ -70,15 +70,10 @@ class Links:
         self._on_notice = on_notice
         self._links: dict[str, Link] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._last_cycle: dict[str, float] = {}
 
     def states(self) -> Iterable[Link]:
         """The links as they are now."""
         return tuple(self._links.values())
-
-    def last_cycle(self, platform: str) -> float | None:
-        """When the last receive cycle completed, unix seconds; None: none yet."""
-        return self._last_cycle.get(platform)
 
     def start(self) -> None:
         """Starts one supervised task for each platform that receives."""
@@ -118,7 +113,6 @@ class Links:
                     await self._ingest.accept(batch.updates)
                 platform.confirm(batch)
                 self._checkpoints.reach("after_offset")
-                self._last_cycle[platform.name] = self._clock.now()
                 self._event(platform, CycleCompleted())
                 self._platforms.prove(platform.name, self._clock.now())
                 if batch.updates:

@@ -6,7 +6,7 @@ import sqlite3
 
 from hermes.core.delivery import Operation
 from hermes.core.records import NewDelivery, OutboxRow, TurnFinish
-from hermes.store.outbox import MARK_DELAY_SECONDS
+from hermes.policy.delivery import MARK_DELAY
 from hermes.store.rows import OUTBOX_COLUMNS, insert_delivery, outbox_row
 
 
@@ -44,7 +44,7 @@ def _adopt_draft(
     """
     seq, delivery_id, receipt = draft
     operation = Operation.EDIT if receipt is not None else Operation.CREATE
-    not_before = 0.0 if receipt is not None else now + MARK_DELAY_SECONDS
+    not_before = 0.0 if receipt is not None else now + MARK_DELAY
     conn.execute(
         "UPDATE outbox SET state='pending', payload=?, operation=?, mark=?, session_id=?, claim_generation=?, "
         "not_before=? WHERE seq=?",

@@ -10,6 +10,7 @@ from hermes.core.errors import LostFence
 from hermes.core.events import Address
 from hermes.core.ids import DeliveryId, TurnId
 from hermes.core.records import Draft, NewDelivery, OutboxRow, Priority
+from hermes.policy.delivery import MARK_DELAY
 from hermes.store.database import Database
 from hermes.store.rows import (
     DEFAULT_EXPIRY_SECONDS,
@@ -52,7 +53,7 @@ class SqliteOutbox:
                 doubtful = conn.execute(
                     "UPDATE outbox SET state='pending', mark=1, not_before=max(not_before, ?) "
                     f"WHERE state='sending' AND {OUTBOX_OPEN}",
-                    (now + MARK_DELAY_SECONDS,),
+                    (now + MARK_DELAY,),
                 ).rowcount
             return safe + doubtful
 
@@ -226,7 +227,3 @@ class SqliteOutbox:
                 )
             }
         )
-
-
-MARK_DELAY_SECONDS = 30.0
-"""R19: a possible repeat waits at least this long before it is sent with its mark."""
