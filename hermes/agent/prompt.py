@@ -6,7 +6,8 @@ short on purpose: small local models have windows of a thousand tokens.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
 from hermes.core.events import MessageEvent
@@ -24,9 +25,27 @@ SESSION_GAP_SECONDS = 300.0
 """Messages of one turn further apart than this carry their time (R9)."""
 
 
-def system_prompt(soul: str | None) -> str:
-    """SOUL.md's text if the owner wrote one, else the default."""
-    return soul.strip() if soul and soul.strip() else DEFAULT_SOUL
+PLATFORM_HINTS: Mapping[str, str] = {
+    "telegram": "You are writing in Telegram: short paragraphs; a table is shown as plain text.",
+    "discord": "You are writing in Discord: short paragraphs; a table is shown as a code block.",
+    "slack": "You are writing in Slack: short paragraphs; a table is shown as a code block.",
+}
+MAX_PART_CHARS = 40_000
+"""Of SOUL.md and of AGENTS.md each: about ten thousand tokens, which every single call pays for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """What the owner wrote for the agent: SOUL.md (who it is) and AGENTS.md (how things are done here)."""
+
+    soul: str | None = None
+    agents: str | None = None
+
+    def system(self, platform: str = "") -> str:
+        """The system text for a conversation on ``platform``: the same for each of its calls."""
+        soul = (self.soul or "").strip() or DEFAULT_SOUL
+        parts = (soul, (self.agents or "").strip(), PLATFORM_HINTS.get(platform, ""))
+        return "\n\n".join(part[:MAX_PART_CHARS] for part in parts if part)
 
 
 def compose(inputs: Sequence[TurnInput], zone: tzinfo) -> tuple[InputItem, ...]:

@@ -17,7 +17,7 @@ from functools import partial
 from hermes.agent.endings import shown_text
 from hermes.agent.journal import persist
 from hermes.agent.pipeline import Pipeline
-from hermes.agent.prompt import compose
+from hermes.agent.prompt import Instructions, compose
 from hermes.agent.targets import Answered, Ask, GaveUp, Parked, Target
 from hermes.agent.toolbox import Suspended, Toolbox
 from hermes.core.clock import Clock
@@ -69,7 +69,7 @@ class TurnLoop:
         clock: Clock,
         checkpoints: Checkpoints,
         *,
-        system: Callable[[], str],
+        instructions: Instructions,
         max_steps: int = 40,
         turn_deadline: float = 1800.0,
         zone: tzinfo = UTC,
@@ -84,7 +84,7 @@ class TurnLoop:
         self._replies = replies
         self._clock = clock
         self._checkpoints = checkpoints
-        self._system = system
+        self.instructions = instructions
         self.max_steps = max_steps
         self.turn_deadline = turn_deadline
         self.zone = zone
@@ -121,9 +121,9 @@ class TurnLoop:
                 intent = self._intent(claim, step, new, _tokens_if_priced(self.pipeline.targets[0], items))
                 await persist(self._clock, partial(self._begin_step, intent))
             self._checkpoints.reach("after_step_intent")
-            answer = await self.pipeline.call(
-                Ask(self._system(), tuple(items), self._toolbox.specs, claim.principal_id), observer, deadline
-            )
+            system = self.instructions.system(claim.address.platform)
+            ask = Ask(system, tuple(items), self._toolbox.specs, claim.principal_id)
+            answer = await self.pipeline.call(ask, observer, deadline)
             new = ()
             match answer:
                 case Parked():

@@ -5,11 +5,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from hermes.agent.governor import Governor
 from hermes.agent.pipeline import Pipeline
-from hermes.agent.prompt import system_prompt
 from hermes.agent.repairs import LearnedBook, Repairs
 from hermes.agent.targets import UpstreamBook
 from hermes.agent.toolbox import Toolbox
@@ -18,6 +16,7 @@ from hermes.app import settings
 from hermes.app.catalogue import make_platform, make_provider
 from hermes.app.credentials import CredentialFile, make_pool
 from hermes.app.hooks import Hooks
+from hermes.app.instructions import instructions
 from hermes.app.parts import Gateway, Machine
 from hermes.app.secrets import api_key
 from hermes.config.model import Config
@@ -215,7 +214,8 @@ def _agent(
     governor.on_change = outages.changed
     toolbox = _toolbox(config, machine, stores.turns, out.replies, stores.sessions, questions, more_tools)
     runner = TurnLoop(
-        stores.turns, pipeline, toolbox, out.replies, clock, machine.checkpoints, system=_system(machine.home),
+        stores.turns, pipeline, toolbox, out.replies, clock, machine.checkpoints,
+        instructions=instructions(machine.home),
         max_steps=config.agent.max_turns, turn_deadline=config.agent.turn_deadline, zone=settings.zone(config),
         on_outcome=machine.metrics.turn_ended, parking=stores.parking, on_park=outages.parked,
         park_for=config.gateway.max_age,
@@ -285,16 +285,6 @@ def _toolbox(
         result_chars=config.tools.max_result_bytes, question_timeout=config.approvals.timeout,
         on_question=questions.asked,
     )  # fmt: skip
-
-
-def _system(home: Path) -> Callable[[], str]:
-    """SOUL.md is read at start; an edit takes effect at the next start or reload."""
-    try:
-        soul: str | None = (home / "SOUL.md").read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
-        soul = None
-    text = system_prompt(soul)
-    return lambda: text
 
 
 def _health(

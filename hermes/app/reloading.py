@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hermes.app import settings
+from hermes.app.instructions import instructions
 from hermes.app.parts import Gateway, Machine
 from hermes.config.errors import ConfigError
 from hermes.config.load import Loaded, load_config
@@ -60,6 +61,7 @@ class Reloader:
         g.runner.max_steps = config.agent.max_turns
         g.runner.turn_deadline = config.agent.turn_deadline
         g.runner.zone = settings.zone(config)
+        g.runner.instructions = instructions(self._machine.home)
         g.replies.max_age = config.gateway.max_age
         g.outbox.max_age = config.gateway.max_age
         g.dispatch.settings.max_age = config.gateway.max_age

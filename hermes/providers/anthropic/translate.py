@@ -60,7 +60,10 @@ _FINISHES = {
 
 
 def render(request: ModelRequest, *, caching: bool = False) -> dict[str, Any]:
-    """The request's body. ``caching`` marks the stable prefix for the vendor's prompt cache."""
+    """The request's body. Tools and system text are marked for the prompt cache; ``caching``: the vendor's own
+    API also keeps the conversation so far. No mark wanders from message to message, so that a request is a
+    prefix of the next one for servers that compare bytes.
+    """
     items = legal(request.items)
     if not request.tools:
         items = told_in_words(items)
@@ -83,7 +86,7 @@ def render(request: ModelRequest, *, caching: bool = False) -> dict[str, Any]:
     }
     if request.system.strip():
         block: dict[str, Any] = {"type": "text", "text": without_lone_surrogates(request.system)}
-        body["system"] = [{**block, "cache_control": _CACHED}] if caching else block["text"]
+        body["system"] = [{**block, "cache_control": _CACHED}]
     if request.tools:
         body["tools"] = [
             {
@@ -93,8 +96,8 @@ def render(request: ModelRequest, *, caching: bool = False) -> dict[str, Any]:
             }
             for spec in request.tools
         ]
-    if caching and messages.all:
-        messages.all[-1]["content"][-1]["cache_control"] = _CACHED
+    if caching:
+        body["cache_control"] = _CACHED
     return body
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hermes.agent.prompt import DEFAULT_SOUL, compose, system_prompt
+from hermes.agent.prompt import DEFAULT_SOUL, MAX_PART_CHARS, PLATFORM_HINTS, Instructions, compose
 from hermes.core.events import Address, AttachmentRef, MessageEvent, NothingToDo
 from hermes.core.ids import InboxId
 from hermes.core.ports import TurnInput
@@ -64,4 +64,13 @@ SOULS = ((None, DEFAULT_SOUL), ("  \n", DEFAULT_SOUL), (" Be brief. \n", "Be bri
 
 @pytest.mark.parametrize(("soul", "told"), SOULS)
 def test_the_owners_text_replaces_ours_where_there_is_one(soul: str | None, told: str) -> None:
-    assert system_prompt(soul) == told
+    assert Instructions(soul).system() == told
+
+
+def test_the_owners_files_come_first_and_the_platforms_hint_last() -> None:
+    text = Instructions("You are Ada.", "Answer in French.\n").system("telegram")
+    assert text == f"You are Ada.\n\nAnswer in French.\n\n{PLATFORM_HINTS['telegram']}"
+
+
+def test_a_file_that_is_far_too_long_is_cut() -> None:
+    assert len(Instructions("x" * (MAX_PART_CHARS + 1)).system()) == MAX_PART_CHARS

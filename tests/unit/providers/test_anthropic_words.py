@@ -79,7 +79,7 @@ def test_a_conversation_is_rendered_as_the_api_wants_it() -> None:
         "model": "m",
         "max_tokens": 100,
         "stream": True,
-        "system": "Be brief.",
+        "system": [{**said("Be brief."), "cache_control": {"type": "ephemeral"}}],
         "messages": [
             {"role": "user", "content": [said("look")]},
             {"role": "assistant", "content": [said("I do."), use]},
@@ -93,11 +93,13 @@ def test_the_limit_that_the_dialect_demands_is_always_named() -> None:
     assert render(request(UserItem("hi")))["max_tokens"] == DEFAULT_OUTPUT
 
 
-def test_the_vendors_cache_is_told_where_the_prefix_ends() -> None:
-    body = render(request(UserItem("a"), AssistantItem("b"), UserItem("c"), system="s"), caching=True)
+def test_the_stable_prefix_is_marked_and_no_mark_wanders_with_the_conversation() -> None:
+    short = (UserItem("a"), AssistantItem("b"), UserItem("c"))
+    body = render(request(*short, system="s"), caching=True)
     assert body["system"] == [{**said("s"), "cache_control": {"type": "ephemeral"}}]
-    assert body["messages"][-1]["content"] == [{**said("c"), "cache_control": {"type": "ephemeral"}}]
-    assert "cache_control" not in json.dumps(render(request(UserItem("a"), system="s")))
+    assert body["cache_control"] == {"type": "ephemeral"}
+    assert "cache_control" not in json.dumps(body["messages"])
+    assert "cache_control" not in render(request(*short, system="s"))
 
 
 @given(ITEMS)
