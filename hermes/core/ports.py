@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hermes.core.delivery import Operation
-from hermes.core.events import Address, Batch, Event
+from hermes.core.events import Address, AttachmentRef, Batch, Event
 from hermes.core.ids import SessionId
 from hermes.core.principals import PrincipalId
 from hermes.core.records import (
@@ -88,6 +88,9 @@ class Platform(Protocol):
 
     async def typing(self, address: Address) -> None:
         """Shows that work goes on, best effort. Raises PlatformFailure."""
+
+    async def download(self, attachment: AttachmentRef, limit: int) -> bytes:
+        """The file's bytes, at most ``limit``; raises PlatformFailure."""
 
     async def rebuild(self) -> None:
         """Fresh client, session and sockets; ``connect`` follows."""

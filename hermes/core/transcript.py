@@ -7,7 +7,7 @@ ToolResultItem before the next user or assistant item (DESIGN promise 6).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, assert_never
@@ -32,11 +32,34 @@ class ToolStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ImageRef:
+    """A picture by the hash of its bytes; the bytes are in the media store and never in a transcript.
+
+    ``mime`` is what the bytes are, ``size`` in bytes, ``width`` and ``height`` in pixels.
+    """
+
+    sha256: str
+    mime: str
+    size: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImageData:
+    """A picture's bytes as they go into a request."""
+
+    mime: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class UserItem:
     """A person's words. ``note`` marks what the gateway says on its own behalf (an edit, a restart)."""
 
     text: str
     note: bool = False
+    images: tuple[ImageRef, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +91,7 @@ class ToolResultItem:
     name: str
     text: str
     status: ToolStatus = ToolStatus.OK
+    images: tuple[ImageRef, ...] = ()
 
 
 Item = UserItem | AssistantItem | ToolResultItem
@@ -94,7 +118,8 @@ class ToolSpec:
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One call to a model; an adapter renders it into its dialect. ``key``: the credential to use in place of
-    the adapter's own; never shown."""
+    the adapter's own; never shown. ``images``: the bytes of the items' pictures by the hash that their
+    ImageRef names; a picture without bytes here is told in words. ``betas``: features to ask for by name."""
 
     model: str
     system: str
@@ -102,6 +127,8 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     max_output: int | None = None
     key: str | None = field(default=None, repr=False, compare=False)
+    images: Mapping[str, ImageData] = field(default_factory=dict, repr=False, compare=False)
+    betas: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +151,8 @@ def dump_item(item: Item) -> str:
             body: dict[str, Any] = {"t": "u", "x": item.text}
             if item.note:
                 body["n"] = 1
+            if item.images:
+                body["g"] = [_image_row(image) for image in item.images]
         case AssistantItem():
             body = {"t": "a", "x": item.text, "f": item.finish.value, "p": item.provider, "m": item.model}
             if item.tool_calls:
@@ -132,6 +161,8 @@ def dump_item(item: Item) -> str:
                 body["o"] = [dict(o) for o in item.opaque]
         case ToolResultItem():
             body = {"t": "r", "i": item.call_id, "w": item.name, "x": item.text, "s": item.status.value}
+            if item.images:
+                body["g"] = [_image_row(image) for image in item.images]
         case _:
             assert_never(item)
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
@@ -142,16 +173,33 @@ def load_item(text: str) -> Item:
     body = json.loads(text)
     match body.get("t"):
         case "u":
-            return UserItem(body["x"], bool(body.get("n")))
+            return UserItem(body["x"], bool(body.get("n")), _images(body))
         case "a":
             calls = tuple(ToolCall(*c) for c in body.get("c", ()))
             return AssistantItem(
                 body["x"], calls, FinishReason(body["f"]), body["p"], body["m"], tuple(body.get("o", ()))
             )
         case "r":
-            return ToolResultItem(body["i"], body["w"], body["x"], ToolStatus(body["s"]))
+            return ToolResultItem(body["i"], body["w"], body["x"], ToolStatus(body["s"]), _images(body))
         case other:
             raise ValueError(f"not a transcript item: {other!r}")
+
+
+def _image_row(image: ImageRef) -> list[str | int]:
+    return [image.sha256, image.mime, image.size, image.width, image.height]
+
+
+def _images(body: Mapping[str, Any]) -> tuple[ImageRef, ...]:
+    return tuple(ImageRef(*row) for row in body.get("g", ()))
+
+
+def images_of(items: Iterable[Item]) -> tuple[ImageRef, ...]:
+    """Every picture in ``items``, each once, oldest first."""
+    found: dict[str, ImageRef] = {}
+    for item in items:
+        if not isinstance(item, AssistantItem):
+            found.update((image.sha256, image) for image in item.images)
+    return tuple(found.values())
 
 
 def searchable_text(item: Item) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from hermes.core.transcript import AssistantItem, Item, ToolResultItem, UserItem
+from hermes.policy.images import images_tokens
 
 _ITEM_OVERHEAD = 4
 
@@ -22,7 +23,7 @@ def item_tokens(item: Item) -> int:
     """An item's share of a prompt, its calls and results included."""
     match item:
         case UserItem() | ToolResultItem():
-            return text_tokens(item.text) + _ITEM_OVERHEAD
+            return text_tokens(item.text) + images_tokens(item.images) + _ITEM_OVERHEAD
         case AssistantItem():
             calls = sum(text_tokens(c.arguments) + text_tokens(c.name) + _ITEM_OVERHEAD for c in item.tool_calls)
             return text_tokens(item.text) + calls + _ITEM_OVERHEAD

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hermes.core.delivery import MARK_PREFIX, DeliveryFacts, Operation, Sent
 from hermes.core.errors import PlatformFailure, Poison, ProviderFailure
-from hermes.core.events import Address, Batch, Event, MessageEvent, RawUpdate
+from hermes.core.events import Address, AttachmentRef, Batch, Event, MessageEvent, RawUpdate
 from hermes.core.failures import FailureFacts, FaultKind, Phase
 from hermes.core.ports import Outgoing, Receipt
 from hermes.core.principals import ChatKind, ChatRef, Identity
@@ -44,19 +44,38 @@ class ChatServer:
     polls: int = 0
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     next_id: int = 1
+    files: dict[str, bytes] = field(default_factory=dict)
+    downloads: list[str] = field(default_factory=list)
+    download_failures: deque[DeliveryFacts] = field(default_factory=deque)
+    download_seconds: float = 0.5
     sends: list[tuple[float, str, str]] = field(default_factory=list)
 
-    def say(self, chat: str, text: str, *, user: str | None = None, edits: str | None = None) -> str:
-        """A person writes (or edits message ``edits``); returns the message's id."""
+    def say(
+        self,
+        chat: str,
+        text: str,
+        *,
+        user: str | None = None,
+        edits: str | None = None,
+        files: Sequence[AttachmentRef] = (),
+        album: str | None = None,
+    ) -> str:
+        """A person writes (or edits message ``edits``); returns the message's id.
+
+        ``files`` are named by what ``self.files`` holds; messages of one ``album`` belong together.
+        """
         number = self.next_id
         self.next_id += 1
         ref = edits or str(number)
         body = {"chat": chat, "user": user or chat, "text": text, "ref": ref, "at": self.now(), "edit": bool(edits)}
+        if files:
+            body["files"] = [[f.kind, f.ref, f.name, f.mime, f.size] for f in files]
         identity = Identity(PLATFORM, ACCOUNT, user or chat, f"U{chat}")
         ref_chat = ChatRef(PLATFORM, ACCOUNT, chat, None, ChatKind.PRIVATE)
         key = f"{chat}/{ref}/{number if edits else 0}"
         raw = json.dumps(body)
-        self.updates.append((number, RawUpdate(PLATFORM, ACCOUNT, key, raw, identity, ref_chat, ref, self.now())))
+        update = RawUpdate(PLATFORM, ACCOUNT, key, raw, identity, ref_chat, ref, self.now(), album)
+        self.updates.append((number, update))
         self.arrived.set()
         return ref
 
@@ -140,7 +159,8 @@ class SimPlatform:
         identity = Identity(PLATFORM, ACCOUNT, b["user"], f"U{b['chat']}")
         chat = ChatRef(PLATFORM, ACCOUNT, b["chat"], None, ChatKind.PRIVATE)
         address = Address(PLATFORM, ACCOUNT, b["chat"])
-        return MessageEvent(identity, chat, address, b["text"], b["ref"], b["at"], edited=b["edit"])
+        files = tuple(AttachmentRef(*row) for row in b.get("files", ()))
+        return MessageEvent(identity, chat, address, b["text"], b["ref"], b["at"], b["edit"], None, files)
 
     def render(self, text: str) -> tuple[OutgoingPart, ...]:
         if any(word in text for word in self.poison_render):
@@ -170,6 +190,17 @@ class SimPlatform:
 
     async def typing(self, address: Address) -> None:
         self._reach()
+
+    async def download(self, attachment: AttachmentRef, limit: int) -> bytes:
+        self.server.downloads.append(attachment.ref)
+        await asyncio.sleep(self.server.download_seconds)
+        self._reach()
+        if self.server.download_failures:
+            raise PlatformFailure(self.server.download_failures.popleft())
+        content = self.server.files[attachment.ref]
+        if len(content) > limit:
+            raise PlatformFailure(DeliveryFacts(PLATFORM, "TooBig", message=f"the file is over {limit} bytes"))
+        return content
 
     async def rebuild(self) -> None:
         """Nothing to rebuild."""

@@ -11,7 +11,7 @@ import json
 
 from hermes.core.delivery import DeliveryFacts
 from hermes.core.errors import PlatformFailure, Poison
-from hermes.core.events import Address, Batch, Event, MessageEvent, RawUpdate
+from hermes.core.events import Address, AttachmentRef, Batch, Event, MessageEvent, RawUpdate
 from hermes.core.ports import Outgoing, Receipt
 from hermes.core.principals import ChatKind, ChatRef, Identity
 from hermes.core.records import OutgoingPart
@@ -98,6 +98,10 @@ class WebPlatform:
 
     async def typing(self, address: Address) -> None:
         """The page sees the turn itself."""
+
+    async def download(self, attachment: AttachmentRef, limit: int) -> bytes:
+        """The page sends no files. Raises PlatformFailure."""
+        raise PlatformFailure(DeliveryFacts(PLATFORM, code="no_files", message="the page carries no files"))
 
     async def rebuild(self) -> None:
         """Nothing to rebuild."""
