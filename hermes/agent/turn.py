@@ -9,7 +9,7 @@ The transcript on disk is the turn's memory: a resumed turn reads it and goes on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from functools import partial
@@ -97,7 +97,11 @@ class TurnLoop:
         return self._intent(claim, 1, compose(inputs, self.zone), sum(map(len, claim.history)) // 4)
 
     async def run(
-        self, claim: Claim, inputs: Sequence[TurnInput], observer: TurnObserver
+        self,
+        claim: Claim,
+        inputs: Sequence[TurnInput],
+        observer: TurnObserver,
+        more: Callable[[], Awaitable[Sequence[TurnInput]]],
     ) -> list[OutboxRow]:
         self._checkpoints.reach("after_claim")
         started = self._clock.monotonic()
@@ -116,6 +120,8 @@ class TurnLoop:
                     continue
             if step > self.max_steps:
                 return await self._out_of_steps(claim, new, step, observer, started)
+            if step > 1:
+                new += compose(await persist(self._clock, more), self.zone)
             items += [entry.item for entry in new]
             if not (claim.begun and step == 1):
                 intent = self._intent(claim, step, new, _tokens_if_priced(self.pipeline.targets[0], items))

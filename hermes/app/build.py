@@ -24,7 +24,7 @@ from hermes.core.ports import Provider, Tool
 from hermes.gateway.actions import Actions
 from hermes.gateway.commands import Commands
 from hermes.gateway.courier import Courier
-from hermes.gateway.dispatch import Dispatch, DispatchSettings
+from hermes.gateway.dispatch import Dispatch
 from hermes.gateway.door import Door
 from hermes.gateway.health import HealthBook, HealthSources
 from hermes.gateway.ingest import AccessBook, Ingest
@@ -144,13 +144,14 @@ def build(
         status=hooks.status_text, model=lambda: f"{agent.pipeline.targets[0].name} answers here.",
     )  # fmt: skip
     dispatch = Dispatch(
-        stores.inbox, stores.turns, book, access, commands, agent.questions, out.replies, out.courier, agent.lane,
-        clock, machine.supervisor, DispatchSettings(max_age=g.max_age), width=config.agent.max_concurrent_turns,
-        on_outcome=machine.metrics.turn_ended,
+        stores.inbox, stores.outbox, stores.turns, book, access, commands, agent.questions, out.replies,
+        out.courier, agent.lane, clock, machine.supervisor, settings.dispatch_settings(config),
+        width=config.agent.max_concurrent_turns, on_outcome=machine.metrics.turn_ended,
     )  # fmt: skip
     actions = Actions(
-        stores.inbox, stores.outbox, stores.sessions, book, out.replies, clock, out.courier.offer, dispatch.readmit
-    )
+        stores.inbox, stores.outbox, stores.sessions, book, out.replies, clock, out.courier.offer, dispatch.readmit,
+        agent.pipeline.repairs.learned,
+    )  # fmt: skip
     gateway = Gateway(
         config, db, stores.turns, stores.sessions, stores.outbox, book, made, access, ingest, dispatch, agent.lane,
         out.courier, out.sweep, out.pacer, links, agent.questions, out.replies, out.views, agent.runner,
@@ -201,7 +202,7 @@ def _agent(
         clock, machine.random, limits=settings.limits(config), policy=settings.breaker_policy(config)
     )
     repairs = _repairs(config, machine, stores.learned, providers)
-    policy = settings.recovery_policy(config, targets)
+    policy = settings.recovery_policy(config, machine.environment.variables)
     pipeline = Pipeline(
         targets, policy, clock, machine.random, upstreams=upstreams,
         on_call=machine.metrics.provider_called, trim_share=config.compression.threshold, governor=governor,

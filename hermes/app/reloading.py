@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hermes.app import settings
@@ -43,14 +43,14 @@ class Reloader:
             log.error("reload_refused", kept="the last good configuration", problems=error.render())
             return
         changes = diff(self._gateway.config, loaded.config)
-        self._apply(loaded.config)
+        self._apply(loaded.config, environment.variables)
         log.info(
             "reloaded", live=list(changes.live), needs_restart=[*changes.link, *changes.process],
         )  # fmt: skip
         self._loaded = loaded
         self._gateway.config = loaded.config
 
-    def _apply(self, config: Config) -> None:
+    def _apply(self, config: Config, environ: Mapping[str, str]) -> None:
         """Keys that are read anew by the next message; access is in force at once."""
         g = self._gateway
         g.access.policies = settings.access_policies(config)
@@ -64,7 +64,7 @@ class Reloader:
         g.runner.instructions = instructions(self._machine.home)
         g.replies.max_age = config.gateway.max_age
         g.outbox.max_age = config.gateway.max_age
-        g.dispatch.settings.max_age = config.gateway.max_age
+        g.dispatch.settings = settings.dispatch_settings(config, g.dispatch.settings.ready_at)
         g.runner.park_for = config.gateway.max_age
         g.governor.limits = settings.limits(config)
         g.governor.policy = settings.breaker_policy(config)
@@ -80,7 +80,7 @@ class Reloader:
         targets = settings.targets(config, g.providers) if self._same_providers(config) else None
         if targets is not None:
             g.runner.pipeline.targets = tuple(targets)
-            g.runner.pipeline.policy = settings.recovery_policy(config, targets)
+            g.runner.pipeline.policy = settings.recovery_policy(config, environ)
 
     def _same_providers(self, config: Config) -> bool:
         named = {config.model.provider, *(f.provider for f in config.fallback_providers)}

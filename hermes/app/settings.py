@@ -8,12 +8,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from hermes.agent.pipeline import with_policy
+from hermes.agent.repairs import AVAILABLE_REPAIRS
 from hermes.agent.targets import Target
+from hermes.app.backends import recovery_targets, repair_limits
 from hermes.config.adapters import ChatPlatformConfig, ModelSpec, PlatformConfig
 from hermes.config.model import Config
+from hermes.config.sections import Overflow
 from hermes.core.delivery import Uncertain
 from hermes.core.ports import Provider
+from hermes.gateway.dispatch import DispatchSettings
 from hermes.gateway.health import HealthSettings
 from hermes.gateway.view import ViewSettings
 from hermes.platforms.telegram.config import TelegramConfig
@@ -60,19 +63,21 @@ def _target(config: Config, providers: Mapping[str, Provider], provider: str, mo
     )
 
 
-def recovery_policy(config: Config, found: list[Target]) -> RecoveryPolicy:
-    """``agent.*`` as the planner's bounds."""
+def recovery_policy(config: Config, environ: Mapping[str, str]) -> RecoveryPolicy:
+    """``agent.*`` as the planner's bounds; ``environ`` holds the keys that variables give."""
     agent = config.agent
-    bounds = RecoveryPolicy(
-        targets=(),
+    return RecoveryPolicy(
+        targets=recovery_targets(config, environ),
         retries=agent.api_max_retries,
         base=agent.retry_base,
         cap=agent.retry_cap,
         retry_after_cap=agent.retry_after_cap,
+        repair_limits=repair_limits(config, environ),
+        available=AVAILABLE_REPAIRS,
         can_park=True,
+        prefer_bigger_window=agent.overflow is Overflow.FALLBACK,
         continuations=agent.max_continuations,
     )
-    return with_policy(bounds, found)
 
 
 def breaker_policy(config: Config) -> BreakerPolicy:
@@ -161,3 +166,12 @@ def zone(config: Config) -> tzinfo:
 def _is_local(base_url: str) -> bool:
     """Whether a provider's server runs on this machine."""
     return urlsplit(base_url).hostname in ("localhost", "127.0.0.1", "::1")
+
+
+def dispatch_settings(config: Config, ready_at: float = 0.0) -> DispatchSettings:
+    """What triage obeys. ``ready_at``: when this process became ready, in unix seconds."""
+    agent = config.agent
+    return DispatchSettings(
+        max_age=config.gateway.max_age, ready_at=ready_at, busy_mode=agent.busy_mode, queue_limit=agent.queue_limit,
+        queue_notice_after=agent.queue_notice_after,
+    )  # fmt: skip

@@ -21,6 +21,7 @@ from hermes.config.fields import (
     Whole,
     key,
 )
+from hermes.policy.busy import BusyMode
 
 DAY = 86_400.0
 
@@ -32,10 +33,9 @@ class ModelChoice(Section):
     model: Text = key("", "Name of the model; empty: HERMES_MODEL, else the listed default of the provider.")
 
 
-class BusyMode(StrEnum):
-    QUEUE = "queue"
-    STEER = "steer"
-    INTERRUPT = "interrupt"
+class Overflow(StrEnum):
+    COMPACT = "compact"
+    FALLBACK = "fallback"
 
 
 class Budget(Section):
@@ -60,6 +60,10 @@ class AgentConfig(Section):
     retry_after_cap: Duration = key(
         120.0, "Longest wait a server may ask for; beyond it the next target.", gt=0
     )
+    overflow: Overflow = key(
+        Overflow.COMPACT,
+        "What comes first for a conversation too long for its model: shortening it, or a fallback's larger window.",
+    )
     turn_deadline: Duration = key(
         1800.0, "Longest active time of a turn; waiting for people does not count.", gt=0
     )
@@ -71,6 +75,9 @@ class AgentConfig(Section):
         0.4, "How long the parts of an album or of a pasted text are waited for.", ge=0, le=60
     )
     queue_limit: Whole = key(20, "Most messages waiting in one session; the next is told so.", ge=1)
+    queue_notice_after: Duration = key(
+        3.0, "How long a message waits behind a running turn before it is told its place.", ge=0, le=3600
+    )
     budget: Budget = key(Budget, "Caps on money.")
 
     def complaints(self) -> tuple[Complaint, ...]:

@@ -17,8 +17,6 @@ UNBUILT = frozenset(
         "agent.budget.session_usd",
         "agent.budget.turn_usd",
         "agent.budget.user_day_usd",
-        "agent.busy_mode",
-        "agent.queue_limit",
         "approvals.mode",
         "compression.max_chunk_calls",
         "compression.protect_last_n",

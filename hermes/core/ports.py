@@ -5,7 +5,7 @@ Everything async here may block on a disk, a network or a person; everything els
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -174,9 +174,16 @@ class TurnRunner(Protocol):
         """What a new turn's first step is, for the claim's own transaction. Pure and quick."""
 
     async def run(
-        self, claim: Claim, inputs: Sequence[TurnInput], observer: TurnObserver
+        self,
+        claim: Claim,
+        inputs: Sequence[TurnInput],
+        observer: TurnObserver,
+        more: Callable[[], Awaitable[Sequence[TurnInput]]],
     ) -> list[OutboxRow]:
-        """Returns the reply's outbox rows. Raises LostFence; CancelledError leaves the end to the lane."""
+        """Returns the reply's outbox rows. ``more`` binds what a person said meanwhile to this turn.
+
+        Raises LostFence; CancelledError leaves the end to the lane.
+        """
 
     async def end(self, claim: Claim, end: TurnEnd) -> list[OutboxRow]:
         """Writes the end of a turn that did not end itself: stopped, released, failed, parked (R14)."""

@@ -81,8 +81,10 @@ class Inbox(Protocol):
     async def drop(self, row: InboxId, now: float) -> int:
         """Takes a dead letter off the list."""
 
-    async def replace(self, platform: str, account: str, message_ref: str, by: InboxId, now: float) -> bool:
-        """An edit came: the original, if still ``new``, ends as ``replaced_by_edit``. True if it did."""
+    async def replace(
+        self, platform: str, account: str, message_ref: str, by: InboxId, now: float
+    ) -> list[InboxId]:
+        """An edit came: the original, if still ``new``, ends as ``replaced_by_edit``. Which rows did."""
 
 
 class Turns(Protocol):
@@ -109,6 +111,19 @@ class Turns(Protocol):
 
     async def begin_step(self, intent: StepIntent, now: float) -> None:
         """Inputs become transcript items; the call and its reserved money are on disk. Raises LostFence."""
+
+    async def bind(
+        self,
+        turn: TurnId,
+        epoch: int,
+        rows: Sequence[InboxId],
+        allowed: Callable[[InboxRow], bool],
+        now: float,
+    ) -> list[InboxRow]:
+        """Those of the ``new`` rows that may run become inputs of a running turn; unused ones go back at T2 (R10).
+
+        Rows that ``allowed`` refuses end as ``ignored(access)``. Raises LostFence.
+        """
 
     async def finish_step(self, result: StepResult, now: float) -> None:
         """The model's answer with tool calls is on disk. Raises LostFence."""

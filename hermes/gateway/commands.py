@@ -67,6 +67,8 @@ class Commands:
             CommandSpec("help", "this list", self._help, acts=False),
             CommandSpec("start", "say hello", self._start, acts=False),
             CommandSpec("stop", "stop what I am doing and drop what is queued", self._stop),
+            CommandSpec("steer", "TEXT – tell me something while I work on an answer", self._needs_text, acts=False),
+            CommandSpec("queue", "TEXT – ask something that waits for its turn", self._needs_text, acts=False),
             CommandSpec("status", "how the gateway is doing", self._status_of, acts=False),
             CommandSpec("new", "begin a new conversation", self._new),
             CommandSpec("reset", "the same as /new", self._new),
@@ -117,6 +119,10 @@ class Commands:
         if stopped.queued:
             parts.append(f"dropped {stopped.queued} queued message{'s' if stopped.queued > 1 else ''}")
         return "Nothing was running." if not parts else (", ".join(parts)).capitalize() + "."
+
+    async def _needs_text(self, call: CommandCall) -> str:
+        """With a text it is a message and does not come here."""
+        return "Write what you want to say behind it, e.g. /steer use the second file."
 
     async def _status_of(self, call: CommandCall) -> str:
         return await self._status()

@@ -12,23 +12,26 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from hermes.core.clock import Clock
 from hermes.core.errors import Poison, StoreUnavailable
 from hermes.core.events import ButtonEvent, Event, MessageEvent, NothingToDo
-from hermes.core.ids import InboxId, SessionId
+from hermes.core.ids import SessionId
 from hermes.core.ports import TurnInput
-from hermes.core.records import Accepted, Claim, InboxRow, Outcome, StepIntent
-from hermes.core.stores import NOTE_ONLY, Inbox, Turns
+from hermes.core.records import Accepted, Claim, InboxRow, Outcome, Priority, StepIntent
+from hermes.core.stores import NOTE_ONLY, Inbox, Outbox, Turns
 from hermes.gateway.commands import Commands
 from hermes.gateway.courier import Courier
 from hermes.gateway.ingest import AccessBook
-from hermes.gateway.lane import TurnLane
+from hermes.gateway.lane import TurnLane, turn_input
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.questions import Questions
 from hermes.gateway.replies import PlatformReplies
-from hermes.policy.routing import command_is_stale, parse_command
+from hermes.gateway.waiting import Waiting
+from hermes.policy.busy import QUEUED, REFUSED, Begin, BusyMode, Interrupt, Queue, Refuse, Steer, when_busy
+from hermes.policy.routing import Command, command_is_stale, parse_command, speaks
 from hermes.runtime.lanes import LaneRun, Lanes
 from hermes.runtime.logs import get_logger
 from hermes.runtime.supervisor import Supervisor
@@ -36,7 +39,6 @@ from hermes.runtime.supervisor import Supervisor
 log = get_logger(__name__)
 
 NORMALISE_ATTEMPTS = 3
-EVENT_CACHE = 5_000
 STORE_RETRY_SECONDS = 2.0
 
 
@@ -47,6 +49,9 @@ class DispatchSettings:
     max_age: float = 86_400.0
     max_age_suspended: bool = False  # the clock is wrong: age cannot be judged (R41)
     ready_at: float = 0.0
+    busy_mode: BusyMode = BusyMode.QUEUE
+    queue_limit: int = 20
+    queue_notice_after: float = 3.0
 
 
 @dataclass(slots=True)
@@ -54,6 +59,7 @@ class Dispatch:
     """Owns triage and the lanes."""
 
     inbox: Inbox
+    outbox: Outbox
     turns: Turns
     platforms: PlatformBook
     access: AccessBook
@@ -70,13 +76,13 @@ class Dispatch:
     lanes: Lanes[SessionId] = field(init=False)
     _queue: deque[InboxRow] = field(default_factory=deque, init=False)
     _wake: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    _events: dict[InboxId, Event] = field(default_factory=dict, init=False)
-    _triaged: set[InboxId] = field(default_factory=set, init=False)
+    waiting: Waiting = field(default_factory=Waiting, init=False)
     _told: dict[SessionId, float] = field(default_factory=dict, init=False)
     _stopped: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.lanes = Lanes(width=self.width, handler=self._serve, on_error=self._lane_fault)
+        self.lane.more_inputs = self._steered
 
     def on_accepted(self, accepted: Sequence[Accepted]) -> None:
         """Rows that T1 has just committed, in order. Returns at once."""
@@ -155,19 +161,70 @@ class Dispatch:
 
     async def _message(self, row: InboxRow, session: SessionId, event: MessageEvent) -> None:
         command = parse_command(event.text)
-        if command is not None and self.commands.knows(command.name):
+        if command is not None and self.commands.knows(command.name) and not speaks(command):
             stale = command_is_stale(event.sent_at, self.settings.ready_at, self.clock.now())
             rows = await self.commands.run(row, session, event, command, stale=stale)
             self.on_outcome(Outcome.COMMAND.value)
             self.courier.offer(rows)
+            if command.name == "stop" and not stale:
+                self.waiting.drop(session, row.id)
             return
         if session in self.questions.waiting and await self.questions.answer(row, session, event):
             self.on_outcome(Outcome.ANSWERED_QUESTION.value)
             self._resume(session)
             return
-        self._remember(row.id, event)
-        self._triaged.add(row.id)
+        await self._join(row, session, event, command)
+
+    async def _join(
+        self, row: InboxRow, session: SessionId, event: MessageEvent, command: Command | None
+    ) -> None:
+        """The message enters a turn: its own, a later one, or the one that runs."""
+        chosen = {"queue": BusyMode.QUEUE, "steer": BusyMode.STEER}.get(command.name if command else "")
+        mode = chosen or self.settings.busy_mode
+        now = when_busy(
+            mode, running=session in self.lane.running, waiting=self.waiting.count(session),
+            limit=self.settings.queue_limit,
+        )  # fmt: skip
+        match now:
+            case Refuse(waiting):
+                told = self.replies.reply(event.address, session, REFUSED.format(waiting=waiting))
+                rows = await self.inbox.finish(
+                    [row.id], Outcome.FAILED_TOLD, now=self.clock.now(), reason="queue_full", replies=(told,)
+                )
+                self.on_outcome(Outcome.FAILED_TOLD.value)
+                self.courier.offer(rows)
+                return
+            case Begin() | Steer() | Interrupt():
+                # after a restart the turn it was to steer may not have been resumed yet
+                self.waiting.add(session, row.id, event, steer=mode is BusyMode.STEER)
+            case Queue(place):
+                self.waiting.add(session, row.id, event)
+                after = self.settings.queue_notice_after
+                asyncio.get_running_loop().call_later(after, self._still_queued, row, session, event, place)
+            case _:
+                assert_never(now)
         self._schedule(row, session)
+        if isinstance(now, Interrupt):
+            self.lane.interrupt(session)
+
+    def _still_queued(self, row: InboxRow, session: SessionId, event: MessageEvent, place: int) -> None:
+        """Told only where the wait is felt: most answers are there before."""
+        if self.waiting.knows(row.id) and session in self.lane.running:
+            self.supervisor.spawn(self._tell_queued(session, event, place), "queue notice")
+
+    async def _tell_queued(self, session: SessionId, event: MessageEvent, place: int) -> None:
+        now = self.clock.now()
+        notice = self.replies.reply(event.address, session, QUEUED.format(place=place), Priority.NOTICE)
+        self.courier.offer(await self.outbox.enqueue([replace(notice, expires_at=now + 60.0)], now))
+
+    async def _steered(self, claim: Claim) -> Sequence[TurnInput]:
+        """What may join the running turn now; bound to it before it is used (R10)."""
+        rows = self.waiting.steering(claim.session_id)
+        if not rows:
+            return ()
+        bound = await self.turns.bind(claim.turn_id, claim.epoch, rows, self.access.may_run, self.clock.now())
+        events = self.waiting.take(rows)
+        return tuple(self.lane.input_of(row, events.get(row.id)) for row in bound)
 
     def _schedule(self, row: InboxRow, session: SessionId) -> None:
         hold = self.lane.hold_for(row)
@@ -184,9 +241,9 @@ class Dispatch:
         replaced = await self.inbox.replace(
             row.update.platform, row.update.account, event.message_ref, row.id, self.clock.now()
         )
-        self._triaged.add(row.id)
+        self.waiting.take(replaced)
+        self.waiting.add(session, row.id, event if replaced else None)
         if replaced:
-            self._remember(row.id, event)
             self.lanes.wake(session)
         else:
             await self.inbox.defer(row.id, NOTE_ONLY)
@@ -225,10 +282,6 @@ class Dispatch:
         self._queue.append(row)
         self._wake.set()
 
-    def _remember(self, row: InboxId, event: Event) -> None:
-        if len(self._events) < EVENT_CACHE:
-            self._events[row] = event
-
     # ---- lanes ----
 
     async def _serve(self, session: SessionId, run: LaneRun) -> None:
@@ -241,8 +294,7 @@ class Dispatch:
                 return
             if claim is None:
                 return
-            events = {row.id: self._events.pop(row.id, None) for row in claim.rows}
-            self._triaged.difference_update(events)
+            events = self.waiting.take(row.id for row in claim.rows)
             going_on = await self.lane.run_turn(claim, events)
             if not going_on or not (claim.resumed or claim.more):
                 return  # what came meanwhile has woken this lane again
@@ -252,12 +304,12 @@ class Dispatch:
 
         Runs on the writer's thread; looks at memory only.
         """
-        return self.access.may_run(row) if row.id in self._triaged else None
+        return self.access.may_run(row) if self.waiting.knows(row.id) else None
 
     def _first_step(self, claim: Claim) -> StepIntent | None:
         """On the writer's thread: only what is in memory already is looked at."""
-        known = [(row, self._events.get(row.id)) for row in claim.rows]
-        inputs = [TurnInput(row, event) for row, event in known if event is not None]
+        known = [(row, self.waiting.event(row.id)) for row in claim.rows]
+        inputs = [turn_input(row, event) for row, event in known if event is not None]
         return self.lane.first_step(claim, inputs) if len(inputs) == len(known) else None
 
     def _lane_fault(self, session: SessionId, error: BaseException) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from hermes.core.clock import Clock
 from hermes.core.errors import LostFence, LostOwnership, Poison, StoreUnavailable
-from hermes.core.events import Event
+from hermes.core.events import Event, MessageEvent
 from hermes.core.ids import InboxId, SessionId
 from hermes.core.ports import TurnEnd, TurnInput, TurnRunner
 from hermes.core.records import Claim, InboxRow, OutboxRow, Outcome, StepIntent, TurnCause
@@ -16,6 +17,7 @@ from hermes.gateway.courier import Courier
 from hermes.gateway.ingest import is_burst
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.view import Views
+from hermes.policy.routing import parse_command, speaks
 from hermes.runtime.logs import get_logger
 from hermes.runtime.supervisor import Supervisor
 
@@ -32,6 +34,20 @@ PARKED_SENTENCE = (
     "The owner finds it with `hermes dead-letters list`."
 )
 FAULT_SENTENCE = "Something inside the gateway failed while I worked on this, so there is no answer. Please try again."
+
+
+async def nothing_more(claim: Claim) -> Sequence[TurnInput]:
+    """No message joins the turn."""
+    return ()
+
+
+def turn_input(row: InboxRow, event: Event) -> TurnInput:
+    """What a person said to the model; ``/steer TEXT`` and ``/queue TEXT`` say their text."""
+    if isinstance(event, MessageEvent) and not event.edited:
+        command = parse_command(event.text)
+        if command is not None and speaks(command):
+            event = replace(event, text=command.argument)
+    return TurnInput(row, event)
 
 
 @dataclass(slots=True)
@@ -75,6 +91,7 @@ class TurnLane:
         self._supervisor = supervisor
         self.turn_deadline = turn_deadline
         self.merge_window = 0.4
+        self.more_inputs: Callable[[Claim], Awaitable[Sequence[TurnInput]]] = nothing_more
         self._on_outcome = on_outcome
         self._on_escalate = on_escalate
         self._running: dict[SessionId, Running] = {}
@@ -91,10 +108,17 @@ class TurnLane:
 
     def stop(self, session: SessionId) -> bool:
         """Cancels the session's turn for /stop; False if none runs."""
+        return self._cancel(session, TurnCause.STOP)
+
+    def interrupt(self, session: SessionId) -> bool:
+        """Cancels the session's turn for the message that came; False if none runs."""
+        return self._cancel(session, TurnCause.INTERRUPT)
+
+    def _cancel(self, session: SessionId, cause: TurnCause) -> bool:
         running = self._running.get(session)
         if running is None:
             return False
-        running.cancel(TurnCause.STOP)
+        running.cancel(cause)
         return True
 
     def cancel_all(self, cause: TurnCause) -> int:
@@ -129,7 +153,7 @@ class TurnLane:
                 return await self._end(
                     running, claim.cause, SENTENCES.get(claim.cause, "Stopped."), outcome, claim.cause.value
                 )
-            inputs = tuple(self._input(row, events.get(row.id)) for row in claim.rows)
+            inputs = tuple(self.input_of(row, events.get(row.id)) for row in claim.rows)
             running.task = self._supervisor.spawn(self._guard(claim, inputs, view), "turn")
             await asyncio.wait([running.task])
             return await self._conclude(running)
@@ -140,16 +164,18 @@ class TurnLane:
                 running.task.cancel()
             self._running.pop(claim.session_id, None)
 
-    def _input(self, row: InboxRow, event: Event | None) -> TurnInput:
+    def input_of(self, row: InboxRow, event: Event | None) -> TurnInput:
+        """A row as a turn's input; read again where its meaning is not in memory. Raises Poison."""
         if event is None:
             event = self._platforms.get(row.update.platform).normalise(row.update.raw)
-        return TurnInput(row, event)
+        return turn_input(row, event)
 
     async def _guard(
         self, claim: Claim, inputs: tuple[TurnInput, ...], view: object
     ) -> list[OutboxRow] | Exception:
         try:
-            return await self._runner.run(claim, inputs, view)  # type: ignore[arg-type]  # TurnView is an observer
+            more = partial(self.more_inputs, claim)
+            return await self._runner.run(claim, inputs, view, more)  # type: ignore[arg-type]  # a view observes
         except Exception as error:  # R26: dispatch, per turn: the lane decides what its chat is told
             return error
 

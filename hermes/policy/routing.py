@@ -116,6 +116,11 @@ def command_is_stale(
     return sent_at < float(int(ready_at)) or now - sent_at > stale_after
 
 
+def speaks(command: Command) -> bool:
+    """Whether a command is a message of its own that only says how it enters: ``/queue TEXT``, ``/steer TEXT``."""
+    return command.name in ("queue", "steer") and bool(command.argument)
+
+
 def text_when_stale(command: Command) -> str | None:
     """The ordinary message that a stale command is, or None when it is only told of."""
     return command.argument if command.name in MESSAGE_WHEN_STALE and command.argument else None

@@ -129,16 +129,17 @@ class SqliteInbox:
             )
         )
 
-    async def replace(self, platform: str, account: str, message_ref: str, by: InboxId, now: float) -> bool:
-        def replace(conn: sqlite3.Connection) -> bool:
-            return bool(
-                conn.execute(
-                    "UPDATE inbox SET state='done', outcome=?, outcome_ref=?, done_at=? WHERE platform=? AND "
-                    "account=? AND message_ref=? AND id<>? AND state='new' AND state<>'done' AND session_id="
-                    "(SELECT session_id FROM inbox WHERE id=?)",
-                    (Outcome.REPLACED_BY_EDIT, str(by), now, platform, account, message_ref, by, by),
-                ).rowcount
+    async def replace(
+        self, platform: str, account: str, message_ref: str, by: InboxId, now: float
+    ) -> list[InboxId]:
+        def replace(conn: sqlite3.Connection) -> list[InboxId]:
+            replaced = conn.execute(
+                "UPDATE inbox SET state='done', outcome=?, outcome_ref=?, done_at=? WHERE platform=? AND "
+                "account=? AND message_ref=? AND id<>? AND state='new' AND state<>'done' AND session_id="
+                "(SELECT session_id FROM inbox WHERE id=?) RETURNING id",
+                (Outcome.REPLACED_BY_EDIT, str(by), now, platform, account, message_ref, by, by),
             )
+            return [InboxId(row) for (row,) in replaced.fetchall()]
 
         return await self._db.write(replace)
 

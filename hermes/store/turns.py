@@ -84,10 +84,7 @@ class SqliteTurns:
             if verdict is None:
                 continue
             if not verdict:
-                conn.execute(
-                    "UPDATE inbox SET state='done', outcome=?, outcome_reason='access', done_at=? WHERE id=?",
-                    (Outcome.IGNORED.value, now, row.id),
-                )
+                _refuse(conn, row, now)
                 continue
             chars += len(row.update.raw)
             if rows and chars > self._input_chars:
@@ -102,6 +99,33 @@ class SqliteTurns:
 
     async def begin_step(self, intent: StepIntent, now: float) -> None:
         await self._db.write(lambda conn: _begin_step(conn, intent, now))
+
+    async def bind(
+        self, turn: TurnId, epoch: int, rows: Sequence[InboxId], allowed: Callable[[InboxRow], bool], now: float
+    ) -> list[InboxRow]:
+        generation = self._db.generation
+
+        def bind(conn: sqlite3.Connection) -> list[InboxRow]:
+            session = _fence(conn, turn, epoch)[0]
+            bound: list[InboxRow] = []
+            for number in rows:
+                found = conn.execute(
+                    f"SELECT {INBOX_COLUMNS} FROM inbox WHERE id=? AND session_id=? AND state='new'", (number, session)
+                ).fetchone()
+                if found is None:
+                    continue
+                row = inbox_row(found)
+                if allowed(row):
+                    conn.execute(
+                        "UPDATE inbox SET state='claimed', turn_id=?, claim_generation=? WHERE id=?",
+                        (turn, generation, number),
+                    )
+                    bound.append(row)
+                else:
+                    _refuse(conn, row, now)
+            return bound
+
+        return await self._db.write(bind)
 
     async def finish_step(self, result: StepResult, now: float) -> None:
         def finish(conn: sqlite3.Connection) -> None:
@@ -221,6 +245,14 @@ _UNFIT_REASONS = frozenset({"context_overflow", "payload_too_large", "image_too_
 """What a model can never take is kept and searchable, but not sent again: the next message is answered."""
 
 
+def _refuse(conn: sqlite3.Connection, row: InboxRow, now: float) -> None:
+    """The second look found that its author may not talk (any more)."""
+    conn.execute(
+        "UPDATE inbox SET state='done', outcome=?, outcome_reason='access', done_at=? WHERE id=?",
+        (Outcome.IGNORED.value, now, row.id),
+    )
+
+
 def finish_tool(conn: sqlite3.Connection, outcome: ToolOutcome, now: float) -> bool:
     """Accepted for its intent whatever the epoch, if no result is there yet (R10)."""
     accepted = conn.execute(
@@ -305,22 +337,22 @@ def _charge_open(conn: sqlite3.Connection, turn: TurnId, now: float) -> None:
 
 def _end_inputs(conn: sqlite3.Connection, finish: TurnFinish, now: float) -> None:
     """Finishes exactly the consumed rows and gives back to ``new`` what was bound but not consumed (R10)."""
-    consumed = [
-        r[0]
-        for r in conn.execute(
-            "SELECT inbox_id FROM turn_inputs WHERE turn_id=? ORDER BY inbox_id", (finish.turn_id,)
-        )
-    ]
-    for row in consumed:
-        merged = finish.outcome is Outcome.ANSWERED and row != consumed[-1]
+    consumed = conn.execute(
+        "SELECT inbox_id, step FROM turn_inputs WHERE turn_id=? ORDER BY inbox_id", (finish.turn_id,)
+    ).fetchall()
+    begun_at = min((step for _, step in consumed), default=0)
+    last = max((row for row, step in consumed if step == begun_at), default=0)
+    for row, step in consumed:
+        outcome, ref = finish.outcome, f"turn:{finish.turn_id}"
+        if outcome is Outcome.ANSWERED and step > begun_at:
+            outcome = Outcome.STEERED_INTO
+        elif outcome is Outcome.ANSWERED and row != last:
+            outcome, ref = Outcome.MERGED_INTO, str(last)
         conn.execute(
             "UPDATE inbox SET state='done', outcome=?, outcome_reason=?, outcome_ref=?, done_at=? "
             "WHERE id=? AND state='claimed'",
-            (
-                (Outcome.MERGED_INTO if merged else finish.outcome).value, finish.reason,
-                str(consumed[-1]) if merged else f"turn:{finish.turn_id}", now, row,
-            ),
-        )  # fmt: skip
+            (outcome.value, finish.reason, ref, now, row),
+        )
     if finish.outcome is Outcome.ANSWERED:
         conn.execute(
             "UPDATE inbox SET state='new', turn_id=NULL WHERE turn_id=? AND state='claimed'", (finish.turn_id,)

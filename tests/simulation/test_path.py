@@ -41,7 +41,7 @@ def test_a_stranger_hears_nothing_and_leaves_only_a_count(make: Make) -> None:
 
 
 def test_messages_during_a_turn_become_the_next_turn(make: Make) -> None:
-    world = make([answer("one", after=10.0)])
+    world = make([answer("one", after=10.0)], settings={"agent": {"queue_notice_after": 60}})
     world.say("first")
     world.run(2)
     world.say("second")
