@@ -18,6 +18,9 @@ from hermes.core.transcript import (
     ToolStatus,
     UserItem,
 )
+from hermes.runtime.logs import get_logger
+
+log = get_logger(__name__)
 
 OUTCOME_UNKNOWN = (
     "Outcome unknown: this call was started and its result was lost. It may or may not have taken effect. "
@@ -45,6 +48,12 @@ def legal(items: Sequence[Item]) -> tuple[Item, ...]:
             case _:
                 assert_never(item)
     return tuple(out)
+
+
+def tell_if_illegal(problems: Sequence[str], provider: str, model: str) -> None:
+    """A request that its dialect refuses is a fault of ours: told, and sent, since only the server can be sure."""
+    if problems:
+        log.error("request_not_legal", provider=provider, model=model, problems=list(problems[:5]))
 
 
 def _results(calls: tuple[ToolCall, ...], items: Sequence[Item], index: int) -> list[ToolResultItem]:

@@ -16,9 +16,11 @@ from anthropic._base_client import get_platform
 from hermes.core.transcript import ModelReply, ModelRequest
 from hermes.providers.anthropic.failures import failures_as_facts
 from hermes.providers.anthropic.translate import AnthropicAnswer, render
+from hermes.providers.anthropic.valid import problems
 from hermes.providers.clients import Clients
 from hermes.providers.exchange import exchange, http_client, sdk_timeout
 from hermes.providers.facts import CallProgress, with_limits
+from hermes.providers.legal import tell_if_illegal
 from hermes.providers.limits import CallLimits, CallSettings
 from hermes.providers.network import Network
 
@@ -74,6 +76,7 @@ class AnthropicProvider:
         with failures_as_facts(call):
             answer = AnthropicAnswer(request.model, on_text)
             body = render(request, caching=self._caching)
+            tell_if_illegal(problems(body["messages"]), self._name, request.model)
             limits = self._limits.for_model(request.model)
             await exchange(self._clients, lambda client: _post(client, body, request.key), answer, call, limits)
             return with_limits(answer.reply(), call)

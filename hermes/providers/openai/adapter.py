@@ -19,10 +19,12 @@ from hermes.core.transcript import ModelReply, ModelRequest
 from hermes.providers.clients import Clients
 from hermes.providers.exchange import exchange, http_client, sdk_timeout
 from hermes.providers.facts import CallProgress, with_limits
+from hermes.providers.legal import tell_if_illegal
 from hermes.providers.limits import CallLimits, CallSettings
 from hermes.providers.network import Network
 from hermes.providers.openai.failures import failures_as_facts
 from hermes.providers.openai.translate import OpenAIAnswer, render
+from hermes.providers.openai.valid import problems
 
 NO_KEY = "no-key"
 """What a server that wants no key is sent: the SDK refuses an empty one."""
@@ -79,6 +81,7 @@ class OpenAIProvider:
         with failures_as_facts(call):
             answer = OpenAIAnswer(request.model, on_text)
             body = render(request, output_key=self._output_key)
+            tell_if_illegal(problems(body["messages"]), self._name, request.model)
             limits = self._limits.for_model(request.model)
             await exchange(self._clients, lambda client: _post(client, body, request.key), answer, call, limits)
             return with_limits(answer.reply(), call)

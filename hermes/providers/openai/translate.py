@@ -49,6 +49,13 @@ _FINISHES = {
 }
 
 
+_BROKEN_OFF = "(I was interrupted here.)"
+"""Stands between results and a person's next words: the Jinja templates of Mistral, Gemma and others refuse them side
+by side."""
+_WORDLESS = "(no text)"
+_CONTINUED = "(The conversation so far continues.)"
+
+
 def render(request: ModelRequest, *, output_key: str = "max_tokens") -> dict[str, Any]:
     """The request's body. ``output_key`` names the output limit: the vendor's own API wants
     ``max_completion_tokens``, compatible servers know ``max_tokens``."""
@@ -83,9 +90,9 @@ def _messages(request: ModelRequest) -> list[dict[str, Any]]:
     for item in legal(request.items):
         match item:
             case UserItem():
-                _add_user(messages, without_lone_surrogates(item.text))
+                _add_user(messages, without_lone_surrogates(item.text) if item.text.strip() else _WORDLESS)
             case AssistantItem():
-                messages.append(_assistant(item))
+                _add_assistant(messages, _assistant(item))
             case ToolResultItem():
                 messages.append(
                     {
@@ -103,8 +110,25 @@ def _add_user(messages: list[dict[str, Any]], text: str) -> None:
     """Neighbouring user messages become one: many local chat templates demand that roles alternate."""
     if messages and messages[-1]["role"] == "user":
         messages[-1]["content"] += "\n\n" + text
-    else:
-        messages.append({"role": "user", "content": text})
+        return
+    if _spoke_last(messages) == "user":
+        messages.append({"role": "assistant", "content": _BROKEN_OFF})
+    messages.append({"role": "user", "content": text})
+
+
+def _add_assistant(messages: list[dict[str, Any]], message: dict[str, Any]) -> None:
+    """An answer has a question before it: templates count the roles of all but calls and results."""
+    if _spoke_last(messages) != "user":
+        messages.append({"role": "user", "content": _CONTINUED})
+    messages.append(message)
+
+
+def _spoke_last(messages: list[dict[str, Any]]) -> str | None:
+    """The role that a strict template has counted last."""
+    for message in reversed(messages):
+        if message["role"] == "user" or (message["role"] == "assistant" and not message.get("tool_calls")):
+            return str(message["role"])
+    return None
 
 
 def _assistant(item: AssistantItem) -> dict[str, Any]:

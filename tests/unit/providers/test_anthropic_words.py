@@ -24,6 +24,7 @@ from hermes.core.transcript import (
 )
 from hermes.providers.answers import WrongAnswer
 from hermes.providers.anthropic.translate import DEFAULT_OUTPUT, AnthropicAnswer, render
+from hermes.providers.anthropic.valid import problems
 from hermes.providers.sse import SseEvent
 from tests.unit.providers.items import ITEMS
 
@@ -104,8 +105,9 @@ def test_the_stable_prefix_is_marked_and_no_mark_wanders_with_the_conversation()
 
 @given(ITEMS)
 def test_any_transcript_is_rendered_legally(items: tuple[Item, ...]) -> None:
-    messages = render(request(*items, system="s", tools=(SPEC,)))["messages"]
+    messages = render(request(*items, UserItem("and?"), system="s", tools=(SPEC,)))["messages"]
     json.dumps(messages, ensure_ascii=False).encode()  # no lone surrogate is left
+    assert problems(messages) == ()
     used: set[str] = set()
     due: list[str] = []
     for index, message in enumerate(messages):

@@ -23,6 +23,7 @@ from hermes.core.transcript import (
 )
 from hermes.providers.answers import WrongAnswer
 from hermes.providers.openai.translate import OpenAIAnswer, render
+from hermes.providers.openai.valid import problems
 from hermes.providers.sse import SseEvent
 from tests.unit.providers.items import ITEMS
 
@@ -90,15 +91,16 @@ def test_the_vendors_own_word_for_the_limit_can_be_chosen() -> None:
 
 @given(ITEMS)
 def test_any_transcript_is_rendered_legally(items: tuple[Item, ...]) -> None:
-    messages = render(request(*items, system="s"))["messages"]
+    messages = render(request(*items, UserItem("and?"), system="s"))["messages"]
     json.dumps(messages, ensure_ascii=False).encode()  # no lone surrogate is left
+    assert problems(messages) == ()
     due: list[str] = []
     for before, message in zip([None, *messages], messages, strict=False):
         if message["role"] == "tool":
             assert message["tool_call_id"] == due.pop(0)
             continue
         assert not due
-        assert message["role"] != "user" or before is None or before["role"] != "user"
+        assert message["role"] != "user" or before is None or before["role"] not in ("user", "tool")
         for made in message.get("tool_calls", ()):
             assert isinstance(json.loads(made["function"]["arguments"]), dict)
             due.append(made["id"])
