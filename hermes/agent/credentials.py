@@ -126,6 +126,11 @@ class CredentialPool:
     def __len__(self) -> int:
         return len(self._keys)
 
+    @property
+    def refreshable(self) -> bool:
+        """Whether one of its keys may be another when it is fetched again."""
+        return any(key.source.refreshable for key in self._keys)
+
     def states(self) -> dict[str, KeyState]:
         """Ident → state now."""
         now = self._clock.now()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from hermes.agent.credentials import Lease
 from hermes.agent.targets import Ask, Target
 from hermes.core.transcript import AssistantItem, ModelRequest
+from hermes.policy.cures import Repair
 from hermes.policy.trim import estimate_tokens, trim_to
 
 MAX_OUTPUT, PLAIN_SCHEMAS, WINDOW = "max_output", "plain_schemas", "context_window"
@@ -31,6 +33,7 @@ class Fit:
         self._made: dict[str, dict[str, str]] = {}
         self.max_output: int | None = None
         self.lease: Lease | None = None  # the key of the call under way
+        self._spent: Counter[tuple[str, Repair]] = Counter()
 
     def request(self, target: Target, trim_share: float) -> ModelRequest:
         """The request for a target: trimmed to a share of its window where that is known."""
@@ -72,6 +75,14 @@ class Fit:
     def to_learn(self, target: Target) -> Mapping[str, str]:
         """What a success of this target proves."""
         return self._made.get(target.name, {})
+
+    def spend(self, target: Target, repair: Repair) -> None:
+        """A repair is made for the provider of ``target``."""
+        self._spent[target.provider.name, repair] += 1
+
+    def spent(self, target: Target, repair: Repair) -> int:
+        """How often a repair was made for the provider of ``target`` in this call."""
+        return self._spent[target.provider.name, repair]
 
     def heeds(self, target: Target, key: str) -> bool:
         """Whether the request is already made so, by a repair or by what was learned."""

@@ -35,7 +35,9 @@ from hermes.policy.recovery import (
     Repair,
     SwitchTarget,
     Wait,
+    first_target,
     initial,
+    others,
     plan,
     skip,
 )
@@ -75,17 +77,20 @@ class Pipeline:
 
     async def call(self, ask: Ask, observer: TurnObserver, deadline: float) -> Answered | GaveUp | Parked:
         """One answer or one sentence. ``deadline`` is absolute on the monotonic clock."""
-        state = initial(self.policy, deadline, prompt_tokens=estimate_tokens(ask.items) + 500)
+        targets, bounds = self.targets, self.policy  # a reload is for the calls that begin after it
+        tokens = estimate_tokens(ask.items) + 500
+        first = first_target(bounds, tokens, self._trim_share)
+        state = initial(bounds, deadline, prompt_tokens=tokens, target=first)
         fit = Fit(ask, self._clock.monotonic(), self.repairs.learned.of)
-        parts, on_show = Continuation(self.policy.continuations), False
+        parts, on_show = Continuation(bounds.continuations), False
         while True:
-            target = self.targets[state.target]
+            target = targets[state.target]
             request = parts.request(fit.request(target, self._trim_share))
-            entered = await self._admit(ask, target, state, observer)
+            entered = await self._admit(ask, target, bounds, state, observer)
             if isinstance(entered, Refused):
                 verdict = entered.verdict
-                state, what_now = self._skip(state, entered)
-                end = await self._obey(what_now, target, verdict, state, fit, observer)
+                state, what_now = self._skip(bounds, state, entered)
+                end = await self._obey(what_now, target, verdict, bounds, state, fit, observer)
                 if end is not None:
                     return Answered(parts.as_it_stands(), target) if parts.begun else end
                 continue
@@ -113,20 +118,20 @@ class Pipeline:
             if on_show and not parts.begun:
                 observer.on_restart()
                 on_show = False
-            policy = self.repairs.possible(self.policy, target, fit)
+            policy = self.repairs.possible(bounds, target, fit)
             state, what_now = plan(policy, state, verdict, now=self._clock.monotonic(), u=self._random())
-            state, what_now = self._unless_open(state, what_now, target)
-            end = await self._obey(what_now, target, verdict, state, fit, observer)
+            state, what_now = self._unless_open(bounds, state, what_now, target)
+            end = await self._obey(what_now, target, verdict, bounds, state, fit, observer)
             if end is not None:
                 return Answered(parts.as_it_stands(), target) if parts.begun else end
 
     async def _admit(
-        self, ask: Ask, target: Target, state: RecoveryState, observer: TurnObserver
+        self, ask: Ask, target: Target, policy: RecoveryPolicy, state: RecoveryState, observer: TurnObserver
     ) -> Grant | Refused:
         """Permission to call; with another target left, no guard is waited for longer than one retry would be."""
-        policy, wait = self.policy, max(0.0, state.deadline - self._clock.monotonic())
+        wait = max(0.0, state.deadline - self._clock.monotonic())
         patience = policy.retry_after_cap
-        if len(state.tried) < len(policy.targets):
+        if others(policy, state):
             patience = min(patience, policy.base)
             wait = min(wait, patience)
         tokens = (state.prompt_tokens or 0) + (target.max_output or 0)
@@ -135,23 +140,27 @@ class Pipeline:
             request, lambda guard: observer.on_notice("wait", f"Waiting for a turn at {target.name}.")
         )
 
-    def _skip(self, state: RecoveryState, refused: Refused) -> tuple[RecoveryState, Plan]:
+    def _skip(
+        self, policy: RecoveryPolicy, state: RecoveryState, refused: Refused
+    ) -> tuple[RecoveryState, Plan]:
         """A guarded target costs no call. An open circuit is not sat out where the turn can be parked (R13)."""
         state, what_now = skip(
-            self.policy, state, refused.verdict, now=self._clock.monotonic(), u=self._random()
+            policy, state, refused.verdict, now=self._clock.monotonic(), u=self._random()
         )
-        if isinstance(what_now, Wait) and refused.guard is Guard.CIRCUIT and self.policy.can_park:
+        if isinstance(what_now, Wait) and refused.guard is Guard.CIRCUIT and policy.can_park:
             return state, Park(what_now.until, refused.verdict)
         return state, what_now
 
-    def _unless_open(self, state: RecoveryState, what_now: Plan, target: Target) -> tuple[RecoveryState, Plan]:
+    def _unless_open(
+        self, policy: RecoveryPolicy, state: RecoveryState, what_now: Plan, target: Target
+    ) -> tuple[RecoveryState, Plan]:
         """No wait for a target whose circuit has just opened, where there is another way."""
         if not isinstance(what_now, Wait):
             return state, what_now
         guarded = self.governor.open_circuit(target.name)
-        if guarded is None or not (self.policy.can_park or len(state.tried) < len(self.policy.targets)):
+        if guarded is None or not (policy.can_park or others(policy, state, guarded.verdict)):
             return state, what_now
-        return self._skip(state, guarded)
+        return self._skip(policy, state, guarded)
 
     async def _attempt(
         self, grant: Grant, target: Target, request: ModelRequest, on_text: Callable[[str], None], fit: Fit
@@ -173,11 +182,12 @@ class Pipeline:
             return reply
 
     async def _obey(
-        self, what_now: Plan, target: Target, verdict: Verdict, state: RecoveryState, fit: Fit, observer: TurnObserver
-    ) -> GaveUp | Parked | None:
+        self, what_now: Plan, target: Target, verdict: Verdict, policy: RecoveryPolicy, state: RecoveryState, fit: Fit,
+        observer: TurnObserver,
+    ) -> GaveUp | Parked | None:  # fmt: skip
         match what_now:
             case Wait(seconds):
-                told = _retry_text(target, verdict, seconds, state.retries_used, self.policy.retries)
+                told = _retry_text(target, verdict, seconds, state.retries_used, policy.retries)
                 observer.on_notice("retry", told)
                 await self._clock.sleep(seconds)
             case Apply(repair, limit):
@@ -185,7 +195,8 @@ class Pipeline:
                 await self.repairs.make(repair, limit, target, verdict, fit)
             case SwitchTarget(index):
                 self.governor.outage(target.name, verdict, fit.begun)
-                observer.on_notice("fallback", f"{target.name} does not answer; asking {self.targets[index].name}.")
+                other = policy.targets[index].name
+                observer.on_notice("fallback", f"{target.name} does not answer; asking {other}.")
             case Park(_, final):
                 outage = self.governor.outage(target.name, final, fit.begun)
                 if outage is not None:

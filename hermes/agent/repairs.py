@@ -12,7 +12,7 @@ from hermes.core.clock import Clock
 from hermes.core.errors import ProviderFailure, StoreUnavailable
 from hermes.core.failures import Reason, Verdict
 from hermes.core.learned import Learned, LearnedStore
-from hermes.policy.cures import Repair, cures
+from hermes.policy.cures import Repair, cures, key_limits
 from hermes.policy.recovery import RecoveryPolicy
 from hermes.runtime.logs import get_logger
 
@@ -68,13 +68,15 @@ class LearnedBook:
                 except StoreUnavailable as error:
                     log.warning("learned_not_kept", target=target.name, error=str(error))
 
-    async def clear(self) -> int:
-        """Forgets all; returns how many."""
-        count = len(self._known)
-        self._known.clear()
+    async def clear(self, target: str = "") -> int:
+        """Forgets what was learned about ``provider/model``, or all; returns how many. Raises StoreUnavailable."""
+        provider, _, model = target.partition("/")
+        gone = [key for key in self._known if not target or key[:2] == (provider, model)]
+        for key in gone:
+            del self._known[key]
         if self._store is not None:
-            await self._store.clear()
-        return count
+            await self._store.clear(provider, model)
+        return len(gone)
 
 
 class Repairs:
@@ -93,9 +95,9 @@ class Repairs:
         """``policy`` without the repairs that could change nothing for this call."""
         pool, lease = self._pools.get(target.provider.name), fit.lease
         without = set()
-        if pool is None or not pool.can_refresh(lease):
+        if pool is None or not pool.can_refresh(lease) or fit.spent(target, Repair.REFRESH_CREDENTIAL):
             without.add(Repair.REFRESH_CREDENTIAL)
-        if pool is None or not pool.can_rotate(lease):
+        if pool is None or not self._can_rotate(pool, target, fit):
             without.add(Repair.ROTATE_CREDENTIAL)
         if not fit.has_thinking():
             without.add(Repair.DROP_THINKING_SIGNATURES)
@@ -111,12 +113,17 @@ class Repairs:
         """Whether another key takes over after this failure, so that the target need not rest."""
         pool = self._pools.get(target.provider.name)
         cured = Repair.ROTATE_CREDENTIAL in cures(verdict.reason, verdict.detail)
-        return cured and pool is not None and pool.can_rotate(fit.lease)
+        return cured and pool is not None and self._can_rotate(pool, target, fit)
+
+    def _can_rotate(self, pool: CredentialPool, target: Target, fit: Fit) -> bool:
+        """A pool is gone through once a call: a key that has rested meanwhile is not met again."""
+        return pool.can_rotate(fit.lease) and fit.spent(target, Repair.ROTATE_CREDENTIAL) < len(pool) - 1
 
     async def make(
         self, repair: Repair, limit: int | None, target: Target, verdict: Verdict, fit: Fit
     ) -> None:
         """One repair of ``AVAILABLE_REPAIRS``."""
+        fit.spend(target, repair)
         pool, lease = self._pools.get(target.provider.name), fit.lease
         match repair:
             case Repair.REBUILD_TRANSPORT:
@@ -146,6 +153,5 @@ class Repairs:
                 log.error("repair_not_offered", repair=repair.value)
 
     def limits(self, policy: RecoveryPolicy) -> dict[Repair, int]:
-        """A pool of n keys may be gone through once."""
-        most = max((len(pool) for pool in self._pools.values()), default=1)
-        return {**policy.repair_limits, Repair.ROTATE_CREDENTIAL: max(1, most - 1)}
+        """The limits of all repairs; those of keys are what the pools here allow."""
+        return {**policy.repair_limits, **key_limits((len(p), p.refreshable) for p in self._pools.values())}

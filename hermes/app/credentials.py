@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import assert_never
 
 from hermes.agent.credentials import CredentialPool, Secret, Source, StaticKey
+from hermes.app.backends import command_name, file_name, grant_name
 from hermes.app.parts import Machine
 from hermes.config.adapters import (
     CommandCredential,
@@ -123,7 +123,7 @@ class FileKey:
     refreshable = True
 
     def __init__(self, provider: str, path: str, offload: Offload) -> None:
-        self.ident = hashlib.sha256(f"file:{path}".encode()).hexdigest()[:16]
+        self.ident = file_name(path)
         self._provider, self._path, self._offload = provider, path, offload
 
     async def fetch(self, stale: str | None) -> Secret:
@@ -148,7 +148,7 @@ class CommandKey:
     def __init__(
         self, provider: str, config: CommandCredential, clock: Clock, offload: Offload, environ: Mapping[str, str]
     ) -> None:
-        self.ident = hashlib.sha256(f"command:{list(config.command)}".encode()).hexdigest()[:16]
+        self.ident = command_name(config.command)
         self._provider, self._config, self._clock = provider, config, clock
         self._offload, self._environ = offload, environ
 
@@ -176,10 +176,8 @@ class OauthKey:
     def __init__(
         self, provider: str, config: OauthCredential, file: CredentialFile, clock: Clock, network: Network,
     ) -> None:  # fmt: skip
-        first = config.refresh_token.get_secret_value()
-        said = "\0".join((config.token_url, config.client_id, first))
-        self.ident = hashlib.sha256(said.encode()).hexdigest()[:16]
-        self._first = first
+        self.ident = grant_name(config)
+        self._first = config.refresh_token.get_secret_value()
         self._provider, self._config, self._file = provider, config, file
         self._clock, self._network = clock, network
         self.on_secret: Callable[[str], object] = len
@@ -249,8 +247,8 @@ def _sources(name: str, config: KeyedProviderConfig, machine: Machine, file: Cre
     environ = machine.environment.variables
     match config.credential:
         case None:
-            keys = config.api_keys or (config.api_key,)
-            return [StaticKey(key.get_secret_value()) for key in keys if key.get_secret_value()]
+            keys = dict.fromkeys(key.get_secret_value() for key in config.api_keys or (config.api_key,))
+            return [StaticKey(key) for key in keys if key]
         case EnvCredential(name=variable):
             return [StaticKey(environ[variable])] if environ.get(variable) else []
         case FileCredential(path=path):

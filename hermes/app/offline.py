@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from aiohttp.resolver import ThreadedResolver
 
+from hermes.agent.repairs import LearnedBook
 from hermes.app.build import build, new_key
 from hermes.app.catalogue import make_platform
 from hermes.app.figures import Figures
@@ -48,6 +49,7 @@ from hermes.runtime.supervisor import Supervisor
 from hermes.store.database import ThreadedDatabase
 from hermes.store.home import HomeLock, note_clean_end, prepare_home, take_ownership
 from hermes.store.inbox import SqliteInbox
+from hermes.store.learned import SqliteLearned
 from hermes.store.outbox import SqliteOutbox
 from hermes.store.sessions import SqliteSessions
 
@@ -71,7 +73,7 @@ def held(environment: Environment) -> Iterator[None]:
         lock.release()
 
 
-def log_to_file(loaded: Loaded, environment: Environment, *, debug: bool) -> LineSink:
+def log_to_file(loaded: Loaded, environment: Environment, *, debug: bool) -> tuple[LineSink, Redactor]:
     """Log lines of this process go to ``logs/chat.log``, begun anew, and not between the lines of a chat."""
     redactor = Redactor()
     for secret in secrets_in(loaded.config):
@@ -83,7 +85,7 @@ def log_to_file(loaded: Loaded, environment: Environment, *, debug: bool) -> Lin
     configure(sink=sink, terminal=False, level=level, redactor=redactor, debug=debug)
     for notice in loaded.notices:
         log.warning("notice", text=notice)
-    return sink
+    return sink, redactor
 
 
 def act(
@@ -104,8 +106,11 @@ def act(
 
 
 @asynccontextmanager
-async def talking(loaded: Loaded, environment: Environment) -> AsyncIterator[None]:
+async def talking(
+    loaded: Loaded, environment: Environment, on_secret: Callable[[str], None]
+) -> AsyncIterator[None]:
     """A gateway that serves ``control.sock`` and nothing else until the block ends; the caller holds the lock.
+    ``on_secret`` is told each key that is fetched meanwhile (R40).
 
     Raises ForeignHome, StoreUnavailable. What a turn has not finished at the end is resumed at the next start.
     """
@@ -114,7 +119,7 @@ async def talking(loaded: Loaded, environment: Environment) -> AsyncIterator[Non
         lambda kind, text, error: log.error("loop_fault", type=kind, message=text, error=repr(error))
     )
     guard.install(loop)
-    machine, faults = _machine(environment)
+    machine, faults = _machine(environment, on_secret)
     machine.offload.install(loop)
     db = ThreadedDatabase(environment.home / "state.db")
     await db.open()
@@ -138,7 +143,9 @@ async def talking(loaded: Loaded, environment: Environment) -> AsyncIterator[Non
         guard.uninstall(loop)
 
 
-def _machine(environment: Environment) -> tuple[Machine, list[Callable[[], None]]]:
+def _machine(
+    environment: Environment, on_secret: Callable[[str], None]
+) -> tuple[Machine, list[Callable[[], None]]]:
     """And what is called when something breaks that only a restart mends (R26)."""
     clock = SystemClock()
     faults: list[Callable[[], None]] = []
@@ -155,6 +162,7 @@ def _machine(environment: Environment) -> tuple[Machine, list[Callable[[], None]
     machine = Machine(
         environment.home, environment, clock, supervisor, Offload(children=ChildGroups()),
         Network(ThreadedResolver()), Figures(Metrics()), None, Checkpoints(environment.crash_at), lambda: 0, escalate,
+        on_secret=on_secret,
     )  # fmt: skip
     return machine, faults
 
@@ -198,7 +206,7 @@ async def _act(home: Path, config: Config, what: Callable[[Actions], Awaitable[T
     db = ThreadedDatabase(home / "state.db")
     try:
         await db.open()
-        return await what(_actions(config, db, platforms, clock))
+        return await what(await _actions(config, db, platforms, clock))
     finally:
         await db.aclose()
         for platform in platforms:
@@ -213,9 +221,14 @@ def _adapters(config: Config) -> list[Platform]:
     return [WebPlatform(), *(make_platform(name, one, network) for name, one in enabled.items())]
 
 
-def _actions(config: Config, db: ThreadedDatabase, platforms: PlatformBook, clock: SystemClock) -> Actions:
+async def _actions(
+    config: Config, db: ThreadedDatabase, platforms: PlatformBook, clock: SystemClock
+) -> Actions:
     max_age = config.gateway.max_age
+    learned = LearnedBook(clock, SqliteLearned(db))
+    await learned.load()
     return Actions(
         SqliteInbox(db), SqliteOutbox(db, max_age=max_age), SqliteSessions(db), platforms,
         PlatformReplies(platforms, clock, max_age), clock, offer=lambda rows: None, readmit=lambda row: None,
+        learned=learned,
     )  # fmt: skip

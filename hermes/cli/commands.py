@@ -156,6 +156,29 @@ def drop(ctx: typer.Context, letter: LetterId) -> int:
     return do(letter, ctx.obj)
 
 
+learned = typer.Typer(rich_markup_mode=None, help="What repairs taught about models, beyond the configuration.")
+app.add_typer(learned, name="learned")
+
+
+@learned.command("list")
+def list_learned(ctx: typer.Context) -> int:
+    """List it, each fact until it is tried out again."""
+    from hermes.cli.learned import list_learned as do
+
+    return do(ctx.obj)
+
+
+@learned.command("clear")
+def clear_learned(
+    ctx: typer.Context,
+    target: Annotated[str, typer.Argument(metavar="[PROVIDER/MODEL]", help="One model; else all.")] = "",
+) -> int:
+    """Forget it: it is found out anew."""
+    from hermes.cli.learned import clear as do
+
+    return do(target, ctx.obj)
+
+
 explain = typer.Typer(rich_markup_mode=None, help="Why Hermes does what it does.")
 app.add_typer(explain, name="explain")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hermes.app import settings
@@ -12,11 +12,14 @@ from hermes.cli.invocation import Invocation
 from hermes.cli.screen import console, print_json, table
 from hermes.config.environment import Environment
 from hermes.config.model import Config
+from hermes.config.sections import Overflow
 from hermes.core.failures import Reason
+from hermes.policy.backends import dead_ends
 from hermes.policy.backoff import backoff
 from hermes.policy.cures import CURES, SMALL_LIMITS, Repair
 from hermes.policy.reconnect import SAME_LINK_DELAYS
-from hermes.policy.recovery import RecoveryPolicy, RecoveryTarget, bound
+from hermes.policy.recovery import RecoveryPolicy, bound
+from hermes.policy.rules import RETRYABLE
 
 Row = tuple[str, str]
 
@@ -30,21 +33,27 @@ class Section:
 
 
 def explain_policy(config_path: Path | None, invocation: Invocation) -> int:
-    """Prints targets, bounds, waits and cures. Raises ConfigError."""
-    config = load(Environment.read(), config_path).config
-    policy = recovery(config)
+    """Prints targets, dead ends, bounds, waits, cures and what was learned. Raises ConfigError."""
+    environment = Environment.read()
+    config = load(environment, config_path).config
+    policy = settings.recovery_policy(config, environment.variables)
+    known = remembered(environment)
     if invocation.json:
-        print_json(as_dict(policy, config))
+        print_json({**as_dict(policy, config), "learned": known})
         return OK
     screen = console()
     for section in (
         _targets(policy),
+        _dead_ends(policy),
         _calls(policy, config),
         _outages(config),
         _cures(policy),
         _delivery(config),
         _links(config),
+        _learned(known),
     ):
+        if not section.rows:
+            continue
         lines = table("", "", title=section.title)
         lines.show_header = False
         for row in section.rows:
@@ -54,16 +63,6 @@ def explain_policy(config_path: Path | None, invocation: Invocation) -> int:
     return OK
 
 
-def recovery(config: Config) -> RecoveryPolicy:
-    """The planner's bounds for the configured targets; no provider is made for it."""
-    named = []
-    for choice in (config.model, *config.fallback_providers):
-        spec = config.providers[choice.provider].models.get(choice.model)
-        window, output = (spec.context_window, spec.max_output) if spec is not None else (None, None)
-        named.append(RecoveryTarget(f"{choice.provider}/{choice.model}", window, output))
-    return replace(settings.recovery_policy(config, []), targets=tuple(named))
-
-
 def as_dict(policy: RecoveryPolicy, config: Config) -> dict[str, object]:
     """For programs; seconds."""
     return {
@@ -71,13 +70,18 @@ def as_dict(policy: RecoveryPolicy, config: Config) -> dict[str, object]:
             {"name": t.name, "context_window": t.context_window, "max_output": t.max_output}
             for t in policy.targets
         ],
+        "dead_ends": list(_dead(policy)),
         "retries_per_target": policy.retries,
         "waits": [list(_range(policy, n)) for n in range(1, policy.retries + 1)],
         "retry_after_cap": policy.retry_after_cap,
         "most_calls": bound(policy),
+        "most_continuations": policy.continuations,
+        "most_waiting": longest_waiting(policy),
         "turn_deadline": config.agent.turn_deadline,
+        "overflow": config.agent.overflow.value,
         "repairs": {r.value: policy.limit(r) for r in sorted(policy.available)},
         "cures": {_case(*case): [r.value for r in row] for case, row in CURES.items()},
+        "retried": sorted(reason.value for reason in Reason if _may_pass(reason)),
         "fewer_retries": {_case(*case): limit for case, limit in SMALL_LIMITS.items()},
         "circuit": asdict(settings.breaker_policy(config)),
         "parked_at_most": config.gateway.max_age,
@@ -95,9 +99,28 @@ def _targets(policy: RecoveryPolicy) -> Section:
     return Section("Who is asked", tuple(rows))
 
 
+def _dead(policy: RecoveryPolicy) -> tuple[str, ...]:
+    return dead_ends([(t.name, t.backend, t.context_window) for t in policy.targets])
+
+
+def _dead_ends(policy: RecoveryPolicy) -> Section:
+    return Section("Dead ends", tuple(("", text) for text in _dead(policy)))
+
+
+def longest_waiting(policy: RecoveryPolicy) -> float:
+    """The most seconds that one call may spend between its attempts; the turn's deadline comes first."""
+    longest = max(policy.retry_after_cap, policy.cap)
+    return len(policy.targets) * max(0, policy.retries) * longest
+
+
 def _calls(policy: RecoveryPolicy, config: Config) -> Section:
     waits = ", ".join("{:g}–{:g} s".format(*_range(policy, n)) for n in range(1, policy.retries + 1))
-    repairs = ", ".join(f"{_words(r)} (at most {policy.limit(r)})" for r in sorted(policy.available))
+    limits = {repair: policy.limit(repair) for repair in sorted(policy.available)}
+    limits[Repair.REBUILD_TRANSPORT] = 1
+    repairs = ", ".join(f"{_words(repair)} (at most {limit})" for repair, limit in limits.items() if limit)
+    count = len(policy.targets)
+    own = count * (max(0, policy.retries) + 2)
+    sum_ = f"{count} × ({policy.retries} retries + 1 + 1 fresh connections) + {bound(policy) - own} repairs"
     return Section(
         "A model call that fails",
         (
@@ -108,13 +131,21 @@ def _calls(policy: RecoveryPolicy, config: Config) -> Section:
                 f"is obeyed up to {policy.retry_after_cap:g} s; longer: the next target, else the turn waits on disk",
             ),
             ("repairs", repairs),
-            ("most calls in all", f"{bound(policy)}, whatever happens, each time a step is asked"),
+            ("an overflow", _overflow(config)),
+            ("most calls in all", f"{bound(policy)} = {sum_}; whatever happens, each time a step is asked"),
+            ("cut off answers", f"are asked to go on at most {policy.continuations} times, beside that bound"),
             (
                 "time of a turn",
                 f"{config.agent.turn_deadline:g} s of active time, {config.agent.max_turns} steps",
             ),
         ),
     )
+
+
+def _overflow(config: Config) -> str:
+    if config.agent.overflow is Overflow.FALLBACK:
+        return "goes to a fallback with a larger known window first, else it is compacted"
+    return "is compacted first; then a fallback with a larger known window is asked"
 
 
 def _outages(config: Config) -> Section:
@@ -146,11 +177,47 @@ def _cures(policy: RecoveryPolicy) -> Section:
 
 
 def _cure(policy: RecoveryPolicy, case: tuple[Reason, str | None]) -> str:
-    steps = [_words(r) if r in policy.available else f"[{_words(r)}]" for r in CURES.get(case, ())]
+    steps = [_step(policy, repair) for repair in CURES.get(case, ()) if repair is not Repair.REBUILD_TRANSPORT]
+    if Repair.REBUILD_TRANSPORT in CURES.get(case, ()):
+        steps.append("fresh connections")
     if case in SMALL_LIMITS:
         count = SMALL_LIMITS[case]
         steps.append("one plain retry" if count == 1 else f"{count} plain retries")
-    return ", ".join(steps) or ("" if case[1] else "retries, where it may pass by itself")
+    elif _may_pass(case[0]) and case[1] is None:
+        steps.append("retries")
+    if case == (Reason.TIMEOUT, None):
+        steps.append("fresh connections once")
+    return ", ".join(steps) or ("" if case[1] else "no retry: nothing changes by waiting")
+
+
+def _step(policy: RecoveryPolicy, repair: Repair) -> str:
+    if repair not in policy.available:
+        return f"[{_words(repair)}]"
+    return _words(repair) if policy.limit(repair) else f"({_words(repair)}: nothing to turn to)"
+
+
+def _may_pass(reason: Reason) -> bool:
+    """Whether failures of this kind are usually retried; a rule may know better for one of them."""
+    return reason in RETRYABLE or (reason, None) in SMALL_LIMITS
+
+
+def remembered(environment: Environment) -> list[dict[str, object]] | None:
+    """What was learned about models; None where nobody can be asked just now."""
+    from hermes.cli.control_client import NoGateway, Refused
+    from hermes.cli.learned import known
+    from hermes.core.errors import ForeignHome, StoreUnavailable
+
+    try:
+        return known(environment)
+    except (NoGateway, Refused, ForeignHome, StoreUnavailable):
+        return None
+
+
+def _learned(facts: list[dict[str, object]] | None) -> Section:
+    if facts is None:
+        return Section("What was learned", (("", "cannot be read now; `hermes learned list` says why"),))
+    rows = tuple((str(fact["target"]), str(fact["says"])) for fact in facts)
+    return Section("What was learned, until it is tried out again", rows)
 
 
 def _delivery(config: Config) -> Section:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hermes.cli.codes import OK
-from hermes.cli.control_client import ControlClient, NoGateway, not_listening
 from hermes.cli.invocation import Invocation
+from hermes.cli.owner import ask
 from hermes.cli.screen import clean, console, print_json, table
 from hermes.config.environment import Environment
-from hermes.core.errors import HomeInUse
-
-if TYPE_CHECKING:
-    from hermes.gateway.actions import Actions
 
 
 def send(target: str, text: str, invocation: Invocation) -> int:
     """Puts a message into the durable outbox and says so; ``-`` as text reads standard input."""
     said = sys.stdin.read() if text == "-" else text
-    found, running = _ask("send", lambda actions: actions.send(target, said), target=target, text=said)
+    found, running = ask(
+        Environment.read(), "send", lambda actions: actions.send(target, said), renders=True, target=target, text=said
+    )
     if invocation.json:
         print_json({**found, "gateway": running})
         return OK
@@ -37,7 +34,7 @@ def send(target: str, text: str, invocation: Invocation) -> int:
 
 def list_letters(invocation: Invocation) -> int:
     """What could not be delivered (``out:N``) or read (``in:N``)."""
-    found, _ = _ask("dead-letters", lambda actions: actions.dead_letters())
+    found, _ = ask(Environment.read(), "dead-letters", lambda actions: actions.dead_letters())
     if invocation.json:
         print_json(found)
     elif not found:
@@ -49,7 +46,7 @@ def list_letters(invocation: Invocation) -> int:
 
 def retry(name: str, invocation: Invocation) -> int:
     """Tries one once more."""
-    found, running = _ask("dead-letters-retry", lambda actions: actions.retry(name), id=name)
+    found, running = ask(Environment.read(), "dead-letters-retry", lambda actions: actions.retry(name), id=name)
     if invocation.json:
         print_json({**found, "gateway": running})
     else:
@@ -60,29 +57,12 @@ def retry(name: str, invocation: Invocation) -> int:
 
 def drop(name: str, invocation: Invocation) -> int:
     """Takes one off the list."""
-    found, running = _ask("dead-letters-drop", lambda actions: actions.drop(name), id=name)
+    found, running = ask(Environment.read(), "dead-letters-drop", lambda actions: actions.drop(name), id=name)
     if invocation.json:
         print_json({**found, "gateway": running})
     else:
         sys.stdout.write(f"{name} is off the list; its row stays until its retention ends\n")
     return OK
-
-
-def _ask(operation: str, alone: Callable[[Actions], Awaitable[Any]], **arguments: str) -> tuple[Any, bool]:
-    """The result, and whether a running gateway gave it."""
-    environment = Environment.read()
-    try:
-        with ControlClient(environment.home) as gateway:
-            return gateway.ask(operation, arguments), True
-    except NoGateway as nobody:
-        if not nobody.absent:
-            raise
-    from hermes.app import offline
-
-    try:
-        return offline.act(environment, alone, renders=operation == "send"), False
-    except HomeInUse:
-        raise not_listening(environment.home) from None
 
 
 def _show(letters: list[dict[str, Any]]) -> None:

@@ -34,6 +34,7 @@ ALL = (
     EVERYDAY.rpartition("hermes --help-all")[0]
     + """
 The rest
+  learned           what repairs taught about models: list, clear [PROVIDER/MODEL]
   health            for containers and monitors: exit code 0 when ready, else 1 and the reasons
 
 Options, anywhere before `--`

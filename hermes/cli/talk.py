@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 
 from hermes.cli.codes import FAILED, OK, USAGE
 from hermes.cli.control_client import ControlClient, NoGateway, not_listening
@@ -65,15 +66,15 @@ def _alone(environment: Environment, text: str | None, invocation: Invocation) -
 
     loaded = load(environment, None)
 
-    async def talk() -> int:
-        async with offline.talking(loaded, environment):
+    async def talk(on_secret: Callable[[str], None]) -> int:
+        async with offline.talking(loaded, environment, on_secret):
             return await _talk(environment, text, invocation)
 
     try:
         with offline.held(environment):
-            sink = offline.log_to_file(loaded, environment, debug=invocation.debug)
+            sink, redactor = offline.log_to_file(loaded, environment, debug=invocation.debug)
             try:
-                return asyncio.run(talk())
+                return asyncio.run(talk(redactor.register))
             finally:
                 sink.close(1.0)
     except HomeInUse:

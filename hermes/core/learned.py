@@ -27,5 +27,15 @@ class LearnedStore(Protocol):
     async def keep(self, learned: Learned) -> None:
         """Adds or replaces one."""
 
-    async def clear(self) -> int:
-        """Forgets all; returns how many."""
+    async def clear(self, provider: str = "", model: str = "") -> int:
+        """Forgets all of one model of a provider, or simply all; returns how many."""
+
+
+class LearnedFacts(Protocol):
+    """What is known now, as the owner may see and clear it."""
+
+    def all(self) -> list[Learned]:
+        """Everything that has not expired."""
+
+    async def clear(self, target: str = "") -> int:
+        """Forgets what was learned about ``provider/model``, or all; returns how many. Raises StoreUnavailable."""

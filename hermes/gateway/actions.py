@@ -9,6 +9,7 @@ from hermes.core.clock import Clock
 from hermes.core.errors import TargetUnknown
 from hermes.core.events import Address
 from hermes.core.ids import DeliveryId, InboxId
+from hermes.core.learned import LearnedFacts
 from hermes.core.records import InboxRow, OutboxRow
 from hermes.core.stores import Inbox, Outbox, Sessions
 from hermes.gateway.platform_book import PlatformBook
@@ -29,6 +30,7 @@ class Actions:
     clock: Clock
     offer: Callable[[Sequence[OutboxRow]], None]
     readmit: Callable[[InboxRow], None]
+    learned: LearnedFacts
 
     async def send(self, target: str, text: str) -> dict[str, object]:
         """``PLATFORM:CHAT`` or ``PLATFORM:CHAT:THREAD``; the message is in the durable outbox when this returns."""
@@ -87,6 +89,23 @@ class Actions:
         if not dropped:
             raise TargetUnknown(f"no dead letter {name}; `hermes dead-letters list` shows them")
         return {"id": name, "parts": dropped}
+
+    async def learned_facts(self) -> list[dict[str, object]]:
+        """What repairs taught about models, each until it expires; times in unix seconds."""
+        return [
+            {
+                "target": f"{fact.provider}/{fact.model}", "key": fact.key, "value": fact.value,
+                "learned_at": fact.learned_at, "expires_at": fact.expires_at,
+            }
+            for fact in sorted(self.learned.all(), key=lambda fact: (fact.provider, fact.model, fact.key))
+        ]  # fmt: skip
+
+    async def forget(self, target: str = "") -> dict[str, object]:
+        """Forgets what was learned about one ``provider/model``; "": about all."""
+        known = {f"{fact.provider}/{fact.model}" for fact in self.learned.all()}
+        if target and target not in known:
+            raise TargetUnknown(f"nothing was learned about {target!r}; `hermes learned list` shows what was")
+        return {"target": target, "forgotten": await self.learned.clear(target)}
 
     async def _address(self, target: str) -> Address:
         platform, _, rest = target.partition(":")

@@ -108,6 +108,10 @@ class ControlServer:
                 return await self.actions.retry(str(request["id"]))
             case "dead-letters-drop":
                 return await self.actions.drop(str(request["id"]))
+            case "learned":
+                return await self.actions.learned_facts()
+            case "learned-clear":
+                return await self.actions.forget(str(request.get("target", "")))
             case "admit":
                 if self.admissions is None:
                     raise ValueError("no governor runs here")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -35,6 +35,16 @@ NEEDS_IMAGES = frozenset({Repair.SHRINK_IMAGES, Repair.DROP_IMAGES, Repair.MOVE_
 
 DEFAULT_LIMITS: Mapping[Repair, int] = MappingProxyType({Repair.COMPACT: 3})
 """How often a repair may be made for one call; 1 where nothing is said. Compaction: DESIGN §5."""
+
+
+def key_limits(pools: Iterable[tuple[int, bool]]) -> dict[Repair, int]:
+    """The limits of the two repairs of keys for providers with (keys, whether they can be fetched anew): a pool
+    of n keys is gone through once, and each provider's key is fetched anew once."""
+    known = list(pools)
+    return {
+        Repair.ROTATE_CREDENTIAL: sum(max(0, keys - 1) for keys, _ in known),
+        Repair.REFRESH_CREDENTIAL: sum(fetched for _, fetched in known),
+    }
 
 CURES: Mapping[tuple[Reason, str | None], tuple[Repair, ...]] = MappingProxyType({
     (Reason.AUTH, None): (Repair.REFRESH_CREDENTIAL, Repair.ROTATE_CREDENTIAL),

@@ -2,7 +2,8 @@
 
 For ANY sequence of failures the planner gives up within `bound(policy)` calls: each failed call leads to
 exactly one of a wait (at most `retries` a target), a transport rebuild (one a target), a repair (within its
-limit, over all targets), a switch (to a target not tried before) or an end.
+limit, over all targets), a switch (to a target not tried before, and never to one that is the same backend
+under another name) or an end.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from hermes.core.failures import Reason, Verdict
+from hermes.policy.backends import Backend, pointless
 from hermes.policy.backoff import backoff
 from hermes.policy.cures import DEFAULT_LIMITS, NEEDS_IMAGES, SMALLEST_OUTPUT, Repair, cures, small_limit
 
@@ -29,7 +31,9 @@ __all__ = [
     "Wait",
     "bound",
     "first_action",
+    "first_target",
     "initial",
+    "others",
     "plan",
     "skip",
 ]
@@ -43,11 +47,14 @@ DEADLINE_KEY = "deadline"
 
 @dataclass(frozen=True, slots=True)
 class RecoveryTarget:
-    """One provider + model that may serve the call; index 0 is the primary. Tokens, None = unknown."""
+    """One provider + model that may serve the call; index 0 is the primary. Tokens, None = unknown.
+
+    Without a `backend` a target is taken for a server of its own."""
 
     name: str
     context_window: int | None = None
     max_output: int | None = None
+    backend: Backend | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,8 @@ class RecoveryPolicy:
 class RecoveryState:
     """Where one call's recovery stands. Make it with `initial`; only `plan` and `skip` make the next ones.
 
-    `target` is the index in use, `retries_used` and `rebuilt` belong to it. `spread` is the call's one draw.
+    `target` is the index in use, `retries_used` and `rebuilt` belong to it. `left`: with which verdict each
+    other one was given up. `spread` is the call's one draw.
     """
 
     deadline: float
@@ -93,6 +101,7 @@ class RecoveryState:
     repairs: Mapping[Repair, int] = field(default_factory=dict)
     small: Mapping[tuple[Reason, str | None], int] = field(default_factory=dict)
     tried: frozenset[int] = frozenset({0})
+    left: Mapping[int, Verdict] = field(default_factory=dict)
     failures: int = 0
     spread: float | None = None
     prompt_tokens: int | None = None
@@ -291,23 +300,52 @@ def _asks_too_much(policy: RecoveryPolicy, verdict: Verdict) -> bool:
 
 
 def _switch(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now: float) -> _Step:
-    for index in range(len(policy.targets)):
-        if index not in state.tried and _fits(policy, state, verdict, index):
-            after = replace(state, target=index, retries_used=0, rebuilt=False, tried=state.tried | {index})
-            return after, SwitchTarget(index)
+    left = {**state.left, state.target: verdict}
+    for index in others(policy, state, verdict):
+        after = replace(
+            state, target=index, retries_used=0, rebuilt=False, tried=state.tried | {index}, left=left
+        )
+        return after, SwitchTarget(index)
     return None
+
+
+def others(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict | None = None) -> list[int]:
+    """The targets to which the call may still turn, in order. ``verdict`` is that of the one in use."""
+    left = {**state.left, state.target: verdict or _LOST}
+    backends = [target.backend for target in policy.targets]
+    return [
+        index
+        for index in (*range(1, len(policy.targets)), 0)
+        if index not in state.tried
+        and _fits(policy, state, verdict or _LOST, index)
+        and not any(pointless(left.get(t, _LOST), backends[t], backends[index]) for t in state.tried)
+    ]
+
+
+_LOST = Verdict(Reason.TIMEOUT, rule="")
+"""Stands for a verdict that is not known: nothing but another server helps."""
 
 
 def _fits(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, index: int) -> bool:
     """Whether the request fits the target's window; after an overflow the window must be known to be
-    larger."""
+    larger. The primary, where another was asked first for its window, gets what fits it."""
     window = policy.targets[index].context_window
     needed = max(state.prompt_tokens or 0, verdict.requested or 0)
     if verdict.reason in {Reason.CONTEXT_OVERFLOW, Reason.LONG_CONTEXT_TIER}:
         present = verdict.limit if verdict.detail is None else None
         present = present or policy.targets[state.target].context_window
         return window is not None and window > needed and window > (present or 0)
-    return window is None or window > (state.prompt_tokens or 0)
+    return window is None or window > (state.prompt_tokens or 0) or index == 0
+
+
+def first_target(policy: RecoveryPolicy, prompt_tokens: int, share: float) -> int:
+    """Whom to ask first: the primary, unless a larger window is preferred to leaving something out, the prompt
+    takes more than ``share`` of the primary's window, and less than that of a fallback's."""
+    window = policy.targets[0].context_window
+    if not policy.prefer_bigger_window or window is None or prompt_tokens <= window * share:
+        return 0
+    known = [target.context_window or 0 for target in policy.targets]
+    return next((at for at, size in enumerate(known) if prompt_tokens <= size * share), 0)
 
 
 def _end(policy: RecoveryPolicy, state: RecoveryState, verdict: Verdict, now: float) -> Park | GiveUp:

@@ -40,6 +40,12 @@ class SqliteLearned:
 
         await self._db.write(write)
 
-    async def clear(self) -> int:
-        """Forgets all; returns how many."""
-        return await self._db.write(lambda conn: conn.execute("DELETE FROM learned").rowcount)
+    async def clear(self, provider: str = "", model: str = "") -> int:
+        """Forgets all of one model of a provider, or simply all; returns how many."""
+
+        def write(conn: sqlite3.Connection) -> int:
+            if not provider:
+                return conn.execute("DELETE FROM learned").rowcount
+            return conn.execute("DELETE FROM learned WHERE provider = ? AND model = ?", (provider, model)).rowcount
+
+        return await self._db.write(write)

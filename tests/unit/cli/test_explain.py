@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hermes.app import settings
 from hermes.app.loading import load
 from hermes.cli import explain_config, explain_error, explain_policy
 from hermes.cli.invocation import Invocation
@@ -111,7 +114,7 @@ def test_a_body_that_is_json_is_read_as_such() -> None:
 
 def test_the_printed_bounds_are_those_the_planner_obeys(environment: Environment, file: Path) -> None:
     config = load(environment, file).config
-    policy = explain_policy.recovery(config)
+    policy = settings.recovery_policy(config, environment.variables)
     told = explain_policy.as_dict(policy, config)
     assert told["most_calls"] == bound(policy)
     assert [target.name for target in policy.targets] == ["main/m", "spare/n"]
@@ -130,10 +133,86 @@ def test_the_printed_bounds_are_those_the_planner_obeys(environment: Environment
 
 def test_every_cure_is_printed(environment: Environment, file: Path) -> None:
     config = load(environment, file).config
-    cures = explain_policy.as_dict(explain_policy.recovery(config), config)["cures"]
+    policy = settings.recovery_policy(config, environment.variables)
+    cures = explain_policy.as_dict(policy, config)["cures"]
     assert isinstance(cures, dict)
     assert len(cures) == len(CURES)
     assert set(cures) >= {"context_overflow", "billing/affordable"}
+
+
+KEYED = """
+model: {{provider: main, model: m}}
+providers:
+  main: {{kind: openai, base_url: "http://127.0.0.1:1/v1", {main}}}
+  spare: {{kind: openai, base_url: "{url}", {spare}}}
+{fallback}
+"""
+
+
+def _page(environment: Environment, file: Path, text: str) -> tuple[dict[str, object], str]:
+    """What a program is told, and what a person."""
+    file.write_text(text, "utf-8")
+    config = load(environment, file).config
+    policy = settings.recovery_policy(config, environment.variables)
+    sections = (
+        explain_policy._targets(policy), explain_policy._dead_ends(policy), explain_policy._calls(policy, config),
+        explain_policy._cures(policy),
+    )  # fmt: skip
+    shown = "\n".join(f"{name} {said}" for section in sections for name, said in section.rows)
+    return explain_policy.as_dict(policy, config), shown
+
+
+FALLBACK = "fallback_providers: [{provider: spare, model: n}]"
+
+
+@pytest.mark.parametrize(
+    ("main", "spare", "url", "fallback", "most", "says"),
+    [
+        ("api_key: sk-one", "api_key: sk-two", "http://127.0.0.1:2/v1", "", 0, "there is no fallback"),
+        ("api_key: sk-one", "api_key: sk-two", "http://127.0.0.1:2/v1", FALLBACK, 0, "main/m has one key"),
+        ("api_keys: [sk-one, sk-two, sk-three]", "api_key: sk-two", "http://127.0.0.1:2/v1", FALLBACK, 2, "fallback 1"),
+        ("api_keys: [sk-one, sk-two]", "api_keys: [sk-a, sk-b, sk-c]", "http://127.0.0.1:2/v1", FALLBACK, 3,
+         "fallback 1"),
+        ("api_key: sk-one", "api_key: sk-one", "http://127.0.0.1:1/v1", FALLBACK, 0, "uses the same key"),
+        ("api_key: sk-one", "api_key: sk-two", "http://127.0.0.1:1/v1/", FALLBACK.replace("n}", "m}"), 0,
+         "same server and model"),
+    ],
+)  # fmt: skip
+def test_the_page_counts_the_keys_and_names_the_dead_ends(
+    environment: Environment, file: Path, main: str, spare: str, url: str, fallback: str, most: int, says: str
+) -> None:
+    told, shown = _page(environment, file, KEYED.format(main=main, spare=spare, url=url, fallback=fallback))
+    repairs = told["repairs"]
+    assert isinstance(repairs, dict)
+    assert repairs["rotate_credential"] == most
+    assert isinstance(told["most_calls"], int)
+    assert says in shown
+    assert "sk-" not in shown
+    assert f"most calls in all {told['most_calls']} = " in shown
+
+
+def test_the_table_promises_no_retry_where_waiting_changes_nothing(environment: Environment, file: Path) -> None:
+    told, shown = _page(environment, file, CONFIG)
+    rows = dict(line.split(" ", 1) for line in shown.splitlines() if line.split(" ", 1)[0] in set(Reason))
+    assert told["retried"] == ["overloaded", "rate_limit", "server_error", "timeout", "unknown"]
+    for reason in Reason:
+        assert ("no retry" in rows[reason.value]) is (
+            reason.value not in {str(r) for r in told["retried"]} and (reason, None) not in CURES
+        )
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["id", "provider", "status", "exception", "headers", "body", "context"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+            lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+            max_leaves=15,
+        ),
+    )
+)
+def test_any_record_gets_a_line_that_is_json(record: dict[str, object]) -> None:
+    assert json.loads(json.dumps(explain_error.explain(record, platform=False)))["reason"]
 
 
 def _settings(environment: Environment, file: Path) -> dict[str, explain_config.Setting]:

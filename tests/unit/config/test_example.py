@@ -125,6 +125,7 @@ def others(path: Path_, value: object) -> list[object]:
         "UTC",
         "round_robin",
         "steer",
+        "fallback",
         "hold",
         "idle",
         "deny",
