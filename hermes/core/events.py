@@ -6,6 +6,7 @@ authorisation, deduplication and ordering need; ``normalise`` reads the rest, la
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hermes.core.principals import ChatRef, Identity
@@ -34,10 +35,14 @@ class RawUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one completed receive cycle brought; ``token`` is the adapter's own note for ``confirm``."""
+    """What one completed receive cycle brought; ``token`` is the adapter's own note for ``confirm``.
+
+    ``cursors`` are watermarks by channel, written with the updates in T1 (R4): everything up to them is on disk.
+    """
 
     updates: tuple[RawUpdate, ...]
     token: object = None
+    cursors: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

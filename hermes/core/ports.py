@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from hermes.core.delivery import Operation
 from hermes.core.events import Address, AttachmentRef, Batch, Event
@@ -97,6 +97,14 @@ class Platform(Protocol):
 
     async def aclose(self) -> None:
         """Ends every task, thread and socket of the adapter. Idempotent."""
+
+
+@runtime_checkable
+class CatchesUp(Protocol):
+    """A platform that keeps nothing for us: after each gap it is read from the cursors of T1 on (R4, R5)."""
+
+    def resume_from(self, cursors: Mapping[str, str]) -> None:
+        """The account's cursors as T1 wrote them, by channel; called after each ``connect``."""
 
 
 class Provider(Protocol):

@@ -49,6 +49,9 @@ class Inbox(Protocol):
         """T1: all of a batch in one transaction, on disk when this returns (R1–R4)."""
 
     async def backlog(self) -> list[InboxRow]:
+    async def cursors(self, platform: str, account: str) -> dict[str, str]:
+        """An account's watermarks by channel, those written last first."""
+
         """All rows in state ``new``, in order."""
 
     async def count_failure(self, row: InboxId, error: str, not_before: float) -> int:

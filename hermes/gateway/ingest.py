@@ -71,6 +71,10 @@ class Ingest:
         self.group_sessions_per_user = group_sessions_per_user
         self.merge_window = merge_window
 
+    async def cursors(self, platform: str, account: str) -> dict[str, str]:
+        """Where an account's channels were read up to. Raises StoreUnavailable."""
+        return await self._inbox.cursors(platform, account)
+
     async def accept(
         self, updates: Sequence[RawUpdate], cursors: Mapping[str, str] | None = None
     ) -> list[Accepted]:

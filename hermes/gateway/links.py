@@ -7,14 +7,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from hermes.core.clock import Clock
 from hermes.core.delivery import DeliveryFacts, Sent
 from hermes.core.errors import PlatformFailure, StoreUnavailable
 from hermes.core.links import Connected, CycleCompleted, CycleFailed, Link, LinkState
-from hermes.core.ports import Platform
+from hermes.core.ports import CatchesUp, Platform
 from hermes.gateway.ingest import Ingest
 from hermes.gateway.platform_book import PlatformBook
 from hermes.policy.delivery import classify_delivery
@@ -37,6 +37,11 @@ def _held_elsewhere(platform: str) -> DeliveryFacts:
         platform, status=409, message="Conflict: another gateway on this machine receives with this token",
         sent=Sent.NOT_SENT,
     )  # fmt: skip
+
+
+def _named(platform: Platform, cursors: Mapping[str, str]) -> dict[str, str]:
+    """Cursors under the names that the inbox takes."""
+    return {f"{platform.name}\n{platform.account}\n{name}": value for name, value in cursors.items()}
 
 
 class Links:
@@ -103,14 +108,16 @@ class Links:
                     raise PlatformFailure(_held_elsewhere(platform.name))
                 if not connected:
                     await platform.connect()
+                    if isinstance(platform, CatchesUp):
+                        platform.resume_from(await self._ingest.cursors(platform.name, platform.account))
                     connected = True
                     self._event(platform, Connected())
                     self._platforms.set_up(platform.name, True)
                 if not self.has_room():
                     raise StoreUnavailable("the disk is nearly full (gateway.disk_floor)")
                 batch = await platform.receive()
-                if batch.updates:
-                    await self._ingest.accept(batch.updates)
+                if batch.updates or batch.cursors:
+                    await self._ingest.accept(batch.updates, _named(platform, batch.cursors))
                 platform.confirm(batch)
                 self._checkpoints.reach("after_offset")
                 self._event(platform, CycleCompleted())

@@ -47,6 +47,16 @@ class SqliteInbox:
 
         return await self._db.write(t1)
 
+    async def cursors(self, platform: str, account: str) -> dict[str, str]:
+        return await self._db.read(
+            lambda conn: dict(
+                conn.execute(
+                    "SELECT channel, value FROM cursors WHERE platform=? AND account=? ORDER BY updated_at DESC",
+                    (platform, account),
+                ).fetchall()
+            )
+        )
+
     async def backlog(self) -> list[InboxRow]:
         return await self._db.read(
             lambda conn: [
