@@ -31,6 +31,7 @@ class RawUpdate:
     sent_at: float | None = None
     merge_key: str | None = None  # parts of an album or of a client-split paste share one (R7)
     problem: str | None = None  # why the envelope could not be read
+    addressed: bool = True  # in a group: it names the bot, or replies to it (group policy decides what that means)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class MessageEvent:
     edited: bool = False
     quoted: str | None = None
     attachments: tuple[AttachmentRef, ...] = field(default=())
+    addressed: bool = True  # as in RawUpdate
 
 
 @dataclass(frozen=True, slots=True)
