@@ -8,13 +8,20 @@ from dataclasses import replace
 from typing import Any
 
 from hermes.agent.credentials import Lease
+from hermes.agent.images import IMAGE_LIMITS, ImageFit
 from hermes.agent.targets import Ask, Target
+from hermes.core.attachments import ImageLimits
+from hermes.core.failures import Verdict
 from hermes.core.transcript import AssistantItem, ModelRequest
 from hermes.policy.cures import Repair
 from hermes.policy.trim import estimate_tokens, trim_to
 
 MAX_OUTPUT, PLAIN_SCHEMAS, WINDOW = "max_output", "plain_schemas", "context_window"
 """What can be learned about a target: most output tokens, schemas without patterns, a smaller window."""
+NO_BETA = "no_long_context_beta"
+"""And: its account may not ask for the window beyond ``PLAIN_WINDOW``."""
+PLAIN_WINDOW = 200_000
+"""Tokens of a window that needs no beta feature."""
 
 
 class Fit:
@@ -33,12 +40,14 @@ class Fit:
         self._made: dict[str, dict[str, str]] = {}
         self.max_output: int | None = None
         self.lease: Lease | None = None  # the key of the call under way
+        self._images = ImageFit()
         self._spent: Counter[tuple[str, Repair]] = Counter()
 
     def request(self, target: Target, trim_share: float) -> ModelRequest:
         """The request for a target: trimmed to a share of its window where that is known."""
-        heeded = {**self._known(target), **self._made.get(target.name, {})}
-        items, window = self._items, _least(target.context_window, heeded.get(WINDOW))
+        heeded = self._heeded(target)
+        items = self._images.items(self._items, target, heeded)
+        window, betas = _window(target, heeded)
         if window is not None:
             room = int(window * trim_share)
             if estimate_tokens(items) > room:
@@ -48,8 +57,29 @@ class Fit:
             tools = tuple(replace(spec, parameters=plain_schema(spec.parameters)) for spec in tools)
         wanted = self.max_output if self.max_output is not None else target.max_output
         return ModelRequest(
-            target.model, self._ask.system, items, tools, _least(wanted, heeded.get(MAX_OUTPUT))
+            target.model, self._ask.system, items, tools, _least(wanted, heeded.get(MAX_OUTPUT)), betas=betas
         )
+
+    def _heeded(self, target: Target) -> dict[str, str]:
+        return {**self._known(target), **self._made.get(target.name, {})}
+
+    def image_limits(self, target: Target) -> ImageLimits:
+        """How large a picture of the request may be."""
+        return self._images.limits(target, self._heeded(target))
+
+    def impossible(self, target: Target, verdict: Verdict) -> frozenset[Repair]:
+        """The repairs of pictures and of betas that would change nothing."""
+        found = self._images.impossible(self._items, target, self._heeded(target), verdict)
+        _, betas = _window(target, self._heeded(target))
+        return found if betas else found | {Repair.DROP_LONG_CONTEXT_BETA}
+
+    def repair_images(self, repair: Repair, target: Target, verdict: Verdict) -> None:
+        """Makes one repair of pictures."""
+        proved = self._images.make(repair, self._items, target, self._heeded(target), verdict)
+        if repair is Repair.DROP_IMAGES:  # what was tried before it did not help
+            self._made.get(target.name, {}).pop(IMAGE_LIMITS, None)
+        for key, value in proved.items():
+            self.made(target, key, value)
 
     def compact(self, limit: int | None) -> None:
         """Halves what is sent, or brings it under three quarters of the window the error named."""
@@ -87,6 +117,14 @@ class Fit:
     def heeds(self, target: Target, key: str) -> bool:
         """Whether the request is already made so, by a repair or by what was learned."""
         return key in self._known(target) or key in self._made.get(target.name, {})
+
+
+def _window(target: Target, heeded: Mapping[str, str]) -> tuple[int | None, tuple[str, ...]]:
+    """Tokens that may be sent, and the features to ask for: what lies beyond ``PLAIN_WINDOW`` needs its beta."""
+    window = _least(target.context_window, heeded.get(WINDOW))
+    if not target.betas or window is None or window <= PLAIN_WINDOW:
+        return window, ()
+    return (PLAIN_WINDOW, ()) if NO_BETA in heeded else (window, target.betas)
 
 
 def _least(own: int | None, learned: str | None) -> int | None:

@@ -14,6 +14,7 @@ from hermes.agent.continuation import Continuation, Showing
 from hermes.agent.endings import cut_off_answer
 from hermes.agent.fitting import Fit
 from hermes.agent.governor import Governor
+from hermes.agent.images import with_pictures
 from hermes.agent.repairs import AVAILABLE_REPAIRS, LearnedBook, Repairs
 from hermes.agent.targets import Answered, Ask, GaveUp, Parked, Target, UpstreamBook
 from hermes.agent.upstream import Grant
@@ -22,7 +23,7 @@ from hermes.core.errors import ProviderFailure
 from hermes.core.failures import CallContext, FaultKind, Reason, Verdict
 from hermes.core.governor import CallRequest, Guard, Refused
 from hermes.core.ports import TurnObserver
-from hermes.core.transcript import ModelReply, ModelRequest
+from hermes.core.transcript import ModelReply, ModelRequest, images_of
 from hermes.policy.breaker import policy_for
 from hermes.policy.classify import classify
 from hermes.policy.recovery import (
@@ -80,7 +81,7 @@ class Pipeline:
         targets, bounds = self.targets, self.policy  # a reload is for the calls that begin after it
         tokens = estimate_tokens(ask.items) + 500
         first = first_target(bounds, tokens, self._trim_share)
-        state = initial(bounds, deadline, prompt_tokens=tokens, target=first)
+        state = initial(bounds, deadline, prompt_tokens=tokens, target=first, has_images=bool(images_of(ask.items)))
         fit = Fit(ask, self._clock.monotonic(), self.repairs.learned.of)
         parts, on_show = Continuation(bounds.continuations), False
         while True:
@@ -118,7 +119,7 @@ class Pipeline:
             if on_show and not parts.begun:
                 observer.on_restart()
                 on_show = False
-            policy = self.repairs.possible(bounds, target, fit)
+            policy = self.repairs.possible(bounds, target, fit, verdict)
             state, what_now = plan(policy, state, verdict, now=self._clock.monotonic(), u=self._random())
             state, what_now = self._unless_open(bounds, state, what_now, target)
             end = await self._obey(what_now, target, verdict, bounds, state, fit, observer)
@@ -172,6 +173,7 @@ class Pipeline:
                 fit.lease = await self.repairs.lease(target)
                 if fit.lease is not None:
                     request = replace(request, key=fit.lease.secret)
+                request = await with_pictures(request, self.repairs.pictures, fit.image_limits(target))
                 reply = await target.provider.complete(request, grant.watch(on_text))
             except ProviderFailure as failure:
                 verdict = classify(failure.facts, self._context(target, request))
@@ -269,6 +271,10 @@ def _repair_text(repair: Repair) -> str:
             return "Asking for a shorter answer."
         case Repair.COMPACT:
             return "The conversation is too long for the model; leaving out its oldest part."
+        case Repair.SHRINK_IMAGES:
+            return "A picture is too large for the model; sending it smaller."
+        case Repair.DROP_IMAGES:
+            return "The model does not take the pictures; asking without them."
         case _:
             return f"Repairing the request: {repair.value.replace('_', ' ')}."
 

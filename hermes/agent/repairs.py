@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hermes.agent.credentials import CredentialPool, Lease
-from hermes.agent.fitting import MAX_OUTPUT, PLAIN_SCHEMAS, WINDOW, Fit
+from hermes.agent.fitting import MAX_OUTPUT, NO_BETA, PLAIN_SCHEMAS, WINDOW, Fit
 from hermes.agent.targets import Target
+from hermes.core.attachments import Pictures
 from hermes.core.clock import Clock
 from hermes.core.errors import ProviderFailure, StoreUnavailable
 from hermes.core.failures import Reason, Verdict
@@ -26,10 +27,10 @@ LEARNED_FOR = 7 * 86400.0
 AVAILABLE_REPAIRS = frozenset({
     Repair.REBUILD_TRANSPORT, Repair.REDUCE_MAX_TOKENS, Repair.RAISE_MAX_TOKENS, Repair.COMPACT,
     Repair.STRIP_GRAMMAR_PATTERNS, Repair.DROP_THINKING_SIGNATURES, Repair.LOWER_CONTEXT_TIER,
-    Repair.REFRESH_CREDENTIAL, Repair.ROTATE_CREDENTIAL,
+    Repair.REFRESH_CREDENTIAL, Repair.ROTATE_CREDENTIAL, Repair.SHRINK_IMAGES, Repair.DROP_IMAGES,
+    Repair.MOVE_TOOL_IMAGES, Repair.DROP_LONG_CONTEXT_BETA,
 })  # fmt: skip
-"""What ``Repairs`` can carry out. Transcripts hold no images yet and no adapter asks for a long-context beta:
-the repairs of both are left out, since a repair that changes nothing is a wasted call."""
+"""What ``Repairs`` can carry out; ``possible`` leaves out what would change nothing: it is a wasted call."""
 
 
 class LearnedBook:
@@ -82,8 +83,14 @@ class LearnedBook:
 class Repairs:
     """Carries out what the planner orders, for the calls of one pipeline."""
 
-    def __init__(self, learned: LearnedBook, pools: Mapping[str, CredentialPool] | None = None) -> None:
+    def __init__(
+        self,
+        learned: LearnedBook,
+        pools: Mapping[str, CredentialPool] | None = None,
+        pictures: Pictures | None = None,
+    ) -> None:
         self.learned = learned
+        self.pictures = pictures
         self._pools = dict(pools or {})
 
     async def lease(self, target: Target) -> Lease | None:
@@ -91,10 +98,10 @@ class Repairs:
         pool = self._pools.get(target.provider.name)
         return await pool.take() if pool is not None else None
 
-    def possible(self, policy: RecoveryPolicy, target: Target, fit: Fit) -> RecoveryPolicy:
+    def possible(self, policy: RecoveryPolicy, target: Target, fit: Fit, verdict: Verdict) -> RecoveryPolicy:
         """``policy`` without the repairs that could change nothing for this call."""
         pool, lease = self._pools.get(target.provider.name), fit.lease
-        without = set()
+        without = set(fit.impossible(target, verdict))
         if pool is None or not pool.can_refresh(lease) or fit.spent(target, Repair.REFRESH_CREDENTIAL):
             without.add(Repair.REFRESH_CREDENTIAL)
         if pool is None or not self._can_rotate(pool, target, fit):
@@ -142,6 +149,10 @@ class Repairs:
                 fit.drop_thinking()
             case Repair.LOWER_CONTEXT_TIER:
                 fit.made(target, WINDOW, str(LOWER_TIER))
+            case Repair.SHRINK_IMAGES | Repair.DROP_IMAGES | Repair.MOVE_TOOL_IMAGES:
+                fit.repair_images(repair, target, verdict)
+            case Repair.DROP_LONG_CONTEXT_BETA:
+                fit.made(target, NO_BETA, "1")
             case Repair.REFRESH_CREDENTIAL if pool is not None and lease is not None:
                 try:
                     await pool.refresh(lease)

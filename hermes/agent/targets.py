@@ -21,6 +21,8 @@ class Target:
     tools: bool = True
     price_input: float = 0.0  # USD per million tokens
     price_output: float = 0.0
+    images: bool = False  # whether it is shown pictures
+    betas: tuple[str, ...] = ()  # features of a long window, by the vendor's names
 
     @property
     def name(self) -> str:

@@ -8,10 +8,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
+from hermes.agent.fitting import PLAIN_WINDOW
 from hermes.agent.repairs import AVAILABLE_REPAIRS
 from hermes.agent.targets import Target
 from hermes.app.backends import recovery_targets, repair_limits
-from hermes.config.adapters import ChatPlatformConfig, ModelSpec, PlatformConfig
+from hermes.config.adapters import ChatPlatformConfig, ModelSpec, PlatformConfig, ProviderConfig
 from hermes.config.model import Config
 from hermes.config.sections import Overflow
 from hermes.core.delivery import Uncertain
@@ -24,9 +25,11 @@ from hermes.platforms.web.config import WebConfig
 from hermes.policy.access import AccessPolicy
 from hermes.policy.breaker import BreakerPolicy, policy_for
 from hermes.policy.delivery import SweepPolicy
+from hermes.policy.images import known_to_see
 from hermes.policy.rate_limit import UNPROVEN_CALLS, Limits
 from hermes.policy.reconnect import ReconnectPolicy
 from hermes.policy.recovery import RecoveryPolicy
+from hermes.providers.anthropic.config import LONG_CONTEXT, AnthropicConfig
 from hermes.tools.files import FileAccess
 from hermes.web.server import WebSettings
 
@@ -60,7 +63,15 @@ def _target(config: Config, providers: Mapping[str, Provider], provider: str, mo
         known.tools,
         known.price_input,
         known.price_output,
+        images=known.images if "images" in known.model_fields_set else known_to_see(model),
+        betas=_betas(config.providers[provider], known),
     )
+
+
+def _betas(provider: ProviderConfig, known: ModelSpec) -> tuple[str, ...]:
+    """What Anthropic wants asked for by name before it takes more than its plain window."""
+    wide = isinstance(provider, AnthropicConfig) and known.context_window > PLAIN_WINDOW
+    return (LONG_CONTEXT,) if wide else ()
 
 
 def recovery_policy(config: Config, environ: Mapping[str, str]) -> RecoveryPolicy:

@@ -10,6 +10,10 @@ from hermes.config.fields import BaseUrl, Complaint, key
 OFFICIAL_URL = "https://api.anthropic.com"
 
 
+LONG_CONTEXT = "context-1m-2025-08-07"
+"""The beta feature of a window above 200,000 tokens (https://docs.anthropic.com/en/docs/build-with-claude/context-windows)."""
+
+
 class AnthropicConfig(KeyedProviderConfig):
     """A server that speaks Anthropic's messages."""
 
