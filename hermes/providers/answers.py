@@ -263,6 +263,11 @@ def _stops_short(text: str, error: json.JSONDecodeError) -> bool:
     return any(word.startswith(rest) for word in ("true", "false", "null", "-0"))
 
 
+def base64_of(data: ImageData) -> str:
+    """A picture as both dialects carry it."""
+    return base64.b64encode(data.data).decode("ascii")
+
+
 def whole_number(value: object) -> int:
     """A token count as reported; 0 for anything that is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

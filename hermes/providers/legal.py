@@ -92,7 +92,7 @@ def told_in_words(items: Sequence[Item]) -> tuple[Item, ...]:
                 text = "\n".join(filter(None, (item.text, *calls)))
                 out.append(AssistantItem(text, (), item.finish, item.provider, item.model))
             case ToolResultItem():
-                out.append(UserItem(f"[result of {item.name}]\n{item.text}", note=True))
+                out.append(UserItem(f"[result of {item.name}]\n{item.text}", note=True, images=item.images))
             case _:
                 out.append(item)
     return tuple(out)

@@ -78,7 +78,7 @@ class AnthropicProvider:
             body = render(request, caching=self._caching)
             tell_if_illegal(problems(body["messages"]), self._name, request.model)
             limits = self._limits.for_model(request.model)
-            await exchange(self._clients, lambda client: _post(client, body, request.key), answer, call, limits)
+            await exchange(self._clients, lambda client: _post(client, body, request), answer, call, limits)
             return with_limits(answer.reply(), call)
 
     async def rebuild(self) -> None:
@@ -95,12 +95,12 @@ def base_of(url: str) -> str:
     return url.rstrip("/").removesuffix("/v1") or VENDOR_URL
 
 
-async def _post(client: anthropic.AsyncAnthropic, body: dict[str, Any], key: str | None) -> httpx2.Response:
+async def _post(client: anthropic.AsyncAnthropic, body: dict[str, Any], request: ModelRequest) -> httpx2.Response:
     answered = await client.post(
         "/v1/messages",
         cast_to=httpx2.Response,
         body=body,
-        options={"headers": _key_headers(key)} if key else {},
+        options={"headers": {**_beta_headers(request), **_key_headers(request.key)}},
         stream=True,
         stream_cls=anthropic.AsyncStream[object],
     )
@@ -108,8 +108,14 @@ async def _post(client: anthropic.AsyncAnthropic, body: dict[str, Any], key: str
     return cast("httpx2.Response", answered)
 
 
-def _key_headers(key: str) -> dict[str, Any]:
+def _beta_headers(request: ModelRequest) -> dict[str, Any]:
+    return {"anthropic-beta": ",".join(request.betas)} if request.betas else {}
+
+
+def _key_headers(key: str | None) -> dict[str, Any]:
     """Keys have a header of their own; the vendor's OAuth tokens are told by their prefix."""
+    if not key:
+        return {}
     if key.startswith("sk-ant-oat"):
         return {"Authorization": f"Bearer {key}", "X-Api-Key": anthropic.Omit()}
     return {"X-Api-Key": key}

@@ -15,6 +15,7 @@ from hermes.core.failures import FaultKind, Phase
 from hermes.core.transcript import (
     AssistantItem,
     FinishReason,
+    ImageRef,
     ModelReply,
     ModelRequest,
     ToolCall,
@@ -24,10 +25,12 @@ from hermes.core.transcript import (
     UserItem,
     without_lone_surrogates,
 )
+from hermes.policy.images import only_with
 from hermes.providers.answers import (
     KEEPALIVES,
     Visible,
     WrongAnswer,
+    base64_of,
     checked_arguments,
     distinct,
     message_of,
@@ -64,13 +67,15 @@ def render(request: ModelRequest, *, caching: bool = False) -> dict[str, Any]:
     API also keeps the conversation so far. No mark wanders from message to message, so that a request is a
     prefix of the next one for servers that compare bytes.
     """
-    items = legal(request.items)
+    items = legal(only_with(request.items, request.images))
     if not request.tools:
         items = told_in_words(items)
-    messages = _Messages()
+    messages = _Messages(request)
     for item in items:
         match item:
             case UserItem():
+                for block in messages.shown(item.images):
+                    messages.add("user", block)
                 messages.add("user", {"type": "text", "text": _said(item.text)})
             case AssistantItem():
                 messages.assistant(item, request.model)
@@ -109,8 +114,9 @@ def _said(text: str) -> str:
 class _Messages:
     """Messages under construction: roles alternate, a person comes first, ids are unique and plain."""
 
-    def __init__(self) -> None:
+    def __init__(self, request: ModelRequest) -> None:
         self.all: list[dict[str, Any]] = []
+        self._images = request.images
         self._used: set[str] = set()
         self._ids: dict[str, str] = {}
 
@@ -139,11 +145,22 @@ class _Messages:
             }
             self.add("assistant", use)
 
+    def shown(self, images: tuple[ImageRef, ...]) -> list[dict[str, Any]]:
+        """Blocks of pictures; they come before the words about them."""
+        found = (self._images[image.sha256] for image in images)
+        return [
+            {"type": "image", "source": {"type": "base64", "media_type": data.mime, "data": base64_of(data)}}
+            for data in found
+        ]
+
     def result(self, item: ToolResultItem) -> None:
+        content: str | list[dict[str, Any]] = _said(item.text)
+        if item.images:
+            content = [*self.shown(item.images), {"type": "text", "text": content}]
         block: dict[str, Any] = {
             "type": "tool_result",
             "tool_use_id": self._ids.get(item.call_id, item.call_id),
-            "content": _said(item.text),
+            "content": content,
         }
         if item.status is not ToolStatus.OK:
             block["is_error"] = True

@@ -15,6 +15,7 @@ from hermes.core.failures import FaultKind, Phase
 from hermes.core.transcript import (
     AssistantItem,
     FinishReason,
+    ImageRef,
     ModelReply,
     ModelRequest,
     ToolCall,
@@ -24,10 +25,12 @@ from hermes.core.transcript import (
     UserItem,
     without_lone_surrogates,
 )
+from hermes.policy.images import only_with
 from hermes.providers.answers import (
     KEEPALIVES,
     Visible,
     WrongAnswer,
+    base64_of,
     checked_arguments,
     distinct,
     error_in,
@@ -87,10 +90,11 @@ def _messages(request: ModelRequest) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     if request.system:
         messages.append({"role": "system", "content": without_lone_surrogates(request.system)})
-    for item in legal(request.items):
+    for item in legal(only_with(request.items, request.images)):
         match item:
             case UserItem():
-                _add_user(messages, without_lone_surrogates(item.text) if item.text.strip() else _WORDLESS)
+                text = without_lone_surrogates(item.text) if item.text.strip() else _WORDLESS
+                _add_user(messages, _content(text, item.images, request))
             case AssistantItem():
                 _add_assistant(messages, _assistant(item))
             case ToolResultItem():
@@ -98,7 +102,7 @@ def _messages(request: ModelRequest) -> list[dict[str, Any]]:
                     {
                         "role": "tool",
                         "tool_call_id": item.call_id,
-                        "content": without_lone_surrogates(item.text),
+                        "content": _content(without_lone_surrogates(item.text), item.images, request),
                     }
                 )
             case _:
@@ -106,14 +110,39 @@ def _messages(request: ModelRequest) -> list[dict[str, Any]]:
     return messages
 
 
-def _add_user(messages: list[dict[str, Any]], text: str) -> None:
+_Content = str | list[dict[str, Any]]
+
+
+def _content(text: str, images: tuple[ImageRef, ...], request: ModelRequest) -> _Content:
+    """Plain text, or parts: pictures before the words about them."""
+    if not images:
+        return text
+    shown = (request.images[image.sha256] for image in images)
+    parts = [
+        {"type": "image_url", "image_url": {"url": f"data:{data.mime};base64,{base64_of(data)}"}}
+        for data in shown
+    ]
+    return [*parts, {"type": "text", "text": text or _WORDLESS}]
+
+
+def _add_user(messages: list[dict[str, Any]], content: _Content) -> None:
     """Neighbouring user messages become one: many local chat templates demand that roles alternate."""
     if messages and messages[-1]["role"] == "user":
-        messages[-1]["content"] += "\n\n" + text
+        messages[-1]["content"] = _joined(messages[-1]["content"], content)
         return
     if _spoke_last(messages) == "user":
         messages.append({"role": "assistant", "content": _BROKEN_OFF})
-    messages.append({"role": "user", "content": text})
+    messages.append({"role": "user", "content": content})
+
+
+def _joined(earlier: _Content, later: _Content) -> _Content:
+    if isinstance(earlier, str) and isinstance(later, str):
+        return f"{earlier}\n\n{later}"
+    return [*_parts(earlier), *_parts(later)]
+
+
+def _parts(content: _Content) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _add_assistant(messages: list[dict[str, Any]], message: dict[str, Any]) -> None:
