@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from hermes.core.failures import FaultKind, Phase
-from hermes.core.transcript import FinishReason, ModelReply, ToolCall, without_lone_surrogates
+from hermes.core.transcript import FinishReason, ImageData, ModelReply, ToolCall, without_lone_surrogates
 from hermes.providers.limits import CallClock
 from hermes.providers.sse import EventTooLong, SseEvent, SseReader
 
