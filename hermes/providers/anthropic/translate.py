@@ -74,8 +74,8 @@ def render(request: ModelRequest, *, caching: bool = False) -> dict[str, Any]:
     for item in items:
         match item:
             case UserItem():
-                for block in messages.shown(item.images):
-                    messages.add("user", block)
+                for picture in messages.shown(item.images):
+                    messages.add("user", picture)
                 messages.add("user", {"type": "text", "text": _said(item.text)})
             case AssistantItem():
                 messages.assistant(item, request.model)
