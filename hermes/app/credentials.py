@@ -12,8 +12,8 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import assert_never
 
@@ -29,17 +29,19 @@ from hermes.config.adapters import (
     ProviderConfig,
 )
 from hermes.core.clock import Clock
-from hermes.core.errors import ProviderFailure
+from hermes.core.errors import ForeignHome, ProviderFailure
 from hermes.core.failures import FailureFacts, FaultKind, Phase
 from hermes.policy.credentials import KeyHealth, KeyState, Strategy
 from hermes.providers import oauth
 from hermes.providers.network import Network
 from hermes.runtime.children import ChildTimeout
-from hermes.runtime.offload import Offload
+from hermes.runtime.offload import Offload, OffloadFull
 
 LOCK_SECONDS = 60.0
 """Longest wait for another process's refresh."""
 LOCK_EVERY = 0.05
+PAGE_TOKEN = "page_token"
+SHORTEST_TOKEN = 32
 
 
 class CredentialFile:
@@ -77,15 +79,38 @@ class CredentialFile:
         """Sets one entry; everything else stays. Call it under ``locked``."""
         await self._offload.run("files", self._change, section, name, dict(value))
 
+    async def page_token(self, make: Callable[[], str]) -> str:
+        """The page's token, made where there is none (R38). Raises ForeignHome when the file is not ours to change."""
+        try:
+            async with self.locked():
+                return await self._offload.run("files", self._page_token, make)
+        except (OSError, ValueError) as error:  # a TimeoutError is an OSError
+            raise ForeignHome(
+                f"{self._path} cannot be used: {error}; move it away to have a new one made"
+            ) from error
+
+    def _page_token(self, make: Callable[[], str]) -> str:
+        token = self._whole().get(PAGE_TOKEN)
+        if not isinstance(token, str) or len(token) < SHORTEST_TOKEN:
+            token = make()
+            self._write({**self._whole(), PAGE_TOKEN: token})
+        return token
+
     def _change(self, section: str, name: str, value: dict[str, object]) -> None:
+        whole = self._whole()
+        part = whole.get(section)
+        self._write({**whole, section: {**(part if isinstance(part, dict) else {}), name: value}})
+
+    def _whole(self) -> dict[str, object]:
         try:
             whole = json.loads(self._path.read_text("utf-8"))
         except FileNotFoundError:
-            whole = {}
+            return {}
         if not isinstance(whole, dict):
             raise ValueError("credentials.json is not a JSON object")
-        part = whole.get(section)
-        whole[section] = {**(part if isinstance(part, dict) else {}), name: value}
+        return whole
+
+    def _write(self, whole: dict[str, object]) -> None:
         new = self._path.with_suffix(f".{os.getpid()}.new")
         fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8") as file:
@@ -117,6 +142,19 @@ def _unavailable(provider: str, text: str) -> ProviderFailure:
     )
 
 
+@contextmanager
+def _room(provider: str) -> Iterator[None]:
+    """This machine having no room to look a key up is no refusal of the key: it passes, and is retried."""
+    try:
+        yield
+    except OffloadFull as error:
+        raise ProviderFailure(
+            FailureFacts(
+                FaultKind.POOL_TIMEOUT, Phase.CONNECT, provider, message="too much waits for this machine's files"
+            )
+        ) from error
+
+
 class FileKey:
     """Read again at each refresh: it changes under us when its owner renews it."""
 
@@ -128,7 +166,8 @@ class FileKey:
 
     async def fetch(self, stale: str | None) -> Secret:
         try:
-            text = await self._offload.run("files", _text_of, self._path)
+            with _room(self._provider):
+                text = await self._offload.run("files", _text_of, self._path)
         except (OSError, UnicodeDecodeError) as error:
             raise _unavailable(self._provider, "the credential's file cannot be read") from error
         if not text.strip():
@@ -184,9 +223,10 @@ class OauthKey:
 
     async def fetch(self, stale: str | None) -> Secret:
         try:
-            async with self._file.locked():
-                kept = section_of(await self._file.read(), "oauth", self.ident)
-                return self._good(kept, stale) or await self._refreshed(kept)
+            with _room(self._provider):
+                async with self._file.locked():
+                    kept = section_of(await self._file.read(), "oauth", self.ident)
+                    return self._good(kept, stale) or await self._refreshed(kept)
         except (TimeoutError, OSError, ValueError) as error:
             raise _unavailable(self._provider, f"credentials.json cannot be used: {type(error).__name__}") from error
 
@@ -231,7 +271,7 @@ def make_pool(name: str, config: ProviderConfig, machine: Machine, file: Credent
             for ident, one in healths.items()
             if one.state is not KeyState.LIVE
         }
-        with contextlib.suppress(OSError, ValueError, TimeoutError):  # a lost rest costs one refused call
+        with contextlib.suppress(OSError, ValueError, TimeoutError, OffloadFull):  # a lost rest costs one refused call
             async with file.locked():
                 await file.change("keys", name, found)
 

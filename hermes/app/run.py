@@ -17,8 +17,9 @@ from aiohttp.resolver import ThreadedResolver
 
 from hermes.app import settings
 from hermes.app.build import build, new_key
+from hermes.app.credentials import CredentialFile
 from hermes.app.figures import Figures
-from hermes.app.pagetoken import load_or_make, page_url
+from hermes.app.pagetoken import new_token, page_url
 from hermes.app.parts import Gateway, Machine
 from hermes.app.reloading import Reloader
 from hermes.config.environment import Environment
@@ -177,7 +178,7 @@ async def _start(
     doubtful = await gateway.outbox.recover(config.gateway.delivery.uncertain.value, clock.now())
     if doubtful:
         log.warning("sends_cut_off_by_the_last_end", rows=doubtful)
-    token = load_or_make(machine.home)
+    token = await CredentialFile(machine.home, machine.offload).page_token(new_token)
     redactor.register(token)
     host, port = settings.bind_of(config)
     limits, cookie_age, hosts = settings.page(config)
