@@ -56,6 +56,8 @@ class Fit:
         if PLAIN_SCHEMAS in heeded:
             tools = tuple(replace(spec, parameters=plain_schema(spec.parameters)) for spec in tools)
         wanted = self.max_output if self.max_output is not None else target.max_output
+        if self._ask.max_output is not None:
+            wanted = min(wanted or self._ask.max_output, self._ask.max_output)
         return ModelRequest(
             target.model, self._ask.system, items, tools, _least(wanted, heeded.get(MAX_OUTPUT)), betas=betas
         )

@@ -10,18 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from hermes.agent.account import Account
 from hermes.agent.continuation import Continuation, Showing
 from hermes.agent.endings import cut_off_answer
 from hermes.agent.fitting import Fit
 from hermes.agent.governor import Governor
 from hermes.agent.images import with_pictures
 from hermes.agent.repairs import AVAILABLE_REPAIRS, LearnedBook, Repairs
-from hermes.agent.targets import Answered, Ask, GaveUp, Parked, Target, UpstreamBook
+from hermes.agent.targets import Answered, Ask, GaveUp, OverBudget, Parked, Target, UpstreamBook
 from hermes.agent.upstream import Grant
 from hermes.core.clock import Clock
 from hermes.core.errors import ProviderFailure
 from hermes.core.failures import CallContext, FaultKind, Reason, Verdict
 from hermes.core.governor import CallRequest, Guard, Refused
+from hermes.core.money import Refusal
 from hermes.core.ports import TurnObserver
 from hermes.core.transcript import ModelReply, ModelRequest, images_of
 from hermes.policy.breaker import policy_for
@@ -76,8 +78,10 @@ class Pipeline:
         bounds = policy_for(retries=policy.retries, base=policy.base, cap=policy.cap)
         self.governor = governor if governor is not None else Governor(clock, random, policy=bounds)
 
-    async def call(self, ask: Ask, observer: TurnObserver, deadline: float) -> Answered | GaveUp | Parked:
-        """One answer or one sentence. ``deadline`` is absolute on the monotonic clock."""
+    async def call(
+        self, ask: Ask, observer: TurnObserver, deadline: float, account: Account | None = None
+    ) -> Answered | GaveUp | Parked | OverBudget:
+        """One answer or one sentence. ``deadline`` is absolute on the monotonic clock; ``account`` pays."""
         targets, bounds = self.targets, self.policy  # a reload is for the calls that begin after it
         tokens = estimate_tokens(ask.items) + 500
         first = first_target(bounds, tokens, self._trim_share)
@@ -97,7 +101,9 @@ class Pipeline:
                 continue
             shown = Showing(observer, parts.kept, stale=on_show)
             try:
-                reply = await self._attempt(entered, target, request, shown.on_text, fit)
+                reply = await self._attempt(entered, target, request, shown.on_text, fit, account)
+                if isinstance(reply, Refusal):
+                    return OverBudget(reply, Answered(parts.as_it_stands(), target) if parts.begun else None)
             except ProviderFailure as failure:
                 shown.end(complete=False)
                 part = cut_off_answer(failure.facts, request)
@@ -164,9 +170,13 @@ class Pipeline:
         return self._skip(policy, state, guarded)
 
     async def _attempt(
-        self, grant: Grant, target: Target, request: ModelRequest, on_text: Callable[[str], None], fit: Fit
-    ) -> ModelReply:
-        """One call under its grant, with a key of the provider's pool. Raises ProviderFailure."""
+        self, grant: Grant, target: Target, request: ModelRequest, on_text: Callable[[str], None], fit: Fit,
+        account: Account | None,
+    ) -> ModelReply | Refusal:  # fmt: skip
+        """One call under its grant, with a key of the provider's pool, its money reserved before and noted after.
+
+        Raises ProviderFailure.
+        """
         fit.lease = None
         with grant:
             try:
@@ -174,13 +184,22 @@ class Pipeline:
                 if fit.lease is not None:
                     request = replace(request, key=fit.lease.secret)
                 request = await with_pictures(request, self.repairs.pictures, fit.image_limits(target))
+                if account is not None:
+                    afforded = await account.reserve(target, request)
+                    if isinstance(afforded, Refusal):
+                        return afforded
+                    request, on_text = afforded, account.hear(on_text)
                 reply = await target.provider.complete(request, grant.watch(on_text))
             except ProviderFailure as failure:
+                if account is not None:
+                    account.failed(target, failure.facts, request)
                 verdict = classify(failure.facts, self._context(target, request))
                 rotated = self.repairs.rotates(target, fit, verdict)
                 grant.failed(verdict, rotated=rotated, headers=failure.facts.headers)
                 raise
             grant.succeeded(reply.limits)
+            if account is not None:
+                account.answered(target, request, reply)
             return reply
 
     async def _obey(

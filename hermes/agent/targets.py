@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hermes.core.failures import Verdict
 from hermes.core.governor import Urgency
+from hermes.core.money import Price, Refusal
 from hermes.core.ports import Provider
 from hermes.core.transcript import Item, ModelReply, ToolSpec
 
@@ -19,8 +20,7 @@ class Target:
     context_window: int | None = None
     max_output: int | None = None
     tools: bool = True
-    price_input: float = 0.0  # USD per million tokens
-    price_output: float = 0.0
+    price: Price | None = None  # None: not known, so its calls count as tokens only
     images: bool = False  # whether it is shown pictures
     betas: tuple[str, ...] = ()  # features of a long window, by the vendor's names
 
@@ -56,6 +56,14 @@ class Parked:
 
 
 @dataclass(frozen=True, slots=True)
+class OverBudget:
+    """No call: a cap on money stands in the way. ``part``: what had come before it did."""
+
+    refusal: Refusal
+    part: Answered | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """What is asked, before it is fitted to a target."""
 
@@ -64,6 +72,7 @@ class Ask:
     tools: tuple[ToolSpec, ...]
     principal: str = ""
     urgency: Urgency = Urgency.INTERACTIVE
+    max_output: int | None = None  # fewer tokens than the target's own limit
 
 
 class UpstreamBook:

@@ -10,19 +10,32 @@ The transcript on disk is the turn's memory: a resumed turn reads it and goes on
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from functools import partial
+from typing import assert_never
 
+from hermes.agent.account import Account, Money, prompt_tokens
+from hermes.agent.batches import Halted, Suspended
+from hermes.agent.closing import (
+    Closing,
+    assistant_item,
+    money_sentence,
+    reason_of,
+    stopped_sentence,
+    was_closing,
+)
 from hermes.agent.endings import shown_text
 from hermes.agent.journal import persist
 from hermes.agent.pipeline import Pipeline
 from hermes.agent.prompt import Instructions, compose
-from hermes.agent.targets import Answered, Ask, GaveUp, Parked, Target
-from hermes.agent.toolbox import Suspended, Toolbox
+from hermes.agent.targets import Answered, Ask, GaveUp, OverBudget, Parked, Target
+from hermes.agent.toolbox import Toolbox
 from hermes.core.clock import Clock
 from hermes.core.errors import Poison
 from hermes.core.governor import Park, Parking
+from hermes.core.ids import TurnId
+from hermes.core.money import Limit, Purpose, Refusal, Reservation
 from hermes.core.ports import Replies, TurnEnd, TurnInput, TurnObserver
 from hermes.core.records import (
     Claim,
@@ -41,19 +54,19 @@ from hermes.core.transcript import (
     AssistantItem,
     Item,
     ModelReply,
+    ModelRequest,
     ToolResultItem,
     ToolStatus,
-    Usage,
     load_item,
     open_calls,
 )
+from hermes.policy.budget import Budget, Spent, used_up
 from hermes.policy.trim import estimate_tokens
 from hermes.runtime.checkpoints import Checkpoints
 from hermes.runtime.logs import get_logger
 
 log = get_logger(__name__)
 
-STEPS_SENTENCE = "I stopped after {steps} steps without a final answer. Say “go on” and I continue from here."
 CANNOT_SHOW = "There is an answer, but it cannot be shown here. The owner finds it in the session's history."
 
 
@@ -74,6 +87,8 @@ class TurnLoop:
         turn_deadline: float = 1800.0,
         zone: tzinfo = UTC,
         on_outcome: Callable[[str], None] = lambda outcome: None,
+        money: Money,
+        turn_tokens: int = 0,
         parking: Parking | None = None,
         on_park: Callable[[], None] = lambda: None,
         park_for: float = 86_400.0,
@@ -88,13 +103,18 @@ class TurnLoop:
         self.max_steps = max_steps
         self.turn_deadline = turn_deadline
         self.zone = zone
+        self.money = money
+        self.turn_tokens = turn_tokens
+        self._accounts: dict[TurnId, Account] = {}
+        self._closing = Closing(turns, pipeline, money, clock)
         self._parking = parking
         self._on_park = on_park
         self.park_for = park_for
         self._on_outcome = on_outcome
 
     def first_step(self, claim: Claim, inputs: Sequence[TurnInput]) -> StepIntent | None:
-        return self._intent(claim, 1, compose(inputs, self.zone), sum(map(len, claim.history)) // 4)
+        new = compose(inputs, self.zone)
+        return self._intent(claim, 1, new, sum(map(len, claim.history)) // 4 + _tokens_of(new))
 
     async def run(
         self,
@@ -104,48 +124,67 @@ class TurnLoop:
         more: Callable[[], Awaitable[Sequence[TurnInput]]],
     ) -> list[OutboxRow]:
         self._checkpoints.reach("after_claim")
-        started = self._clock.monotonic()
-        deadline = started + self.turn_deadline - claim.active_seconds
+        account = self.money.open(claim.turn_id)
+        account.spent = Spent(tokens=claim.spent_tokens)
+        going = _Going(claim, observer, self._clock.monotonic(), account)
+        self._accounts[claim.turn_id] = account
+        deadline = going.started + self.turn_deadline - claim.active_seconds
         items: list[Item] = [load_item(text) for text in claim.history]
         new = compose(inputs, self.zone)
         step = claim.step
+        guard = await self._toolbox.guard(claim)
         while True:
             calls = open_calls(tuple(items))
             if calls:
-                ran = await self._toolbox.run(claim, max(1, step - 1), calls, observer)
+                ran = await self._toolbox.run(claim, max(1, step - 1), calls, observer, guard)
                 if isinstance(ran, Suspended):
                     return ran.rows
+                if isinstance(ran, Halted):
+                    return await self._say(going, ran.sentence, Outcome.FAILED_TOLD, ran.reason, ran.closing)
                 items += ran.items
                 if open_calls(tuple(items)):
                     continue
-            if step > self.max_steps:
-                return await self._out_of_steps(claim, new, step, observer, started)
+            limit = self._used_up(going, step)
+            if limit is not None:
+                return await self._used_up_end(going, step, new, tuple(items), limit, deadline)
             if step > 1:
                 new += compose(await persist(self._clock, more), self.zone)
             items += [entry.item for entry in new]
-            if not (claim.begun and step == 1):
+            guard.hear(entry.item for entry in new)
+            reserved = claim.reservation
+            if reserved is None or step > 1:
                 intent = self._intent(claim, step, new, _tokens_if_priced(self.pipeline.targets[0], items))
-                await persist(self._clock, partial(self._begin_step, intent))
+                reserved = await persist(self._clock, partial(self._begin_step, intent))
+            if isinstance(reserved, Refusal):
+                return await self._over_budget(going, OverBudget(reserved))
+            account.begun(reserved)
             self._checkpoints.reach("after_step_intent")
             system = self.instructions.system(claim.address.platform)
             ask = Ask(system, tuple(items), self._toolbox.specs, claim.principal_id)
-            answer = await self.pipeline.call(ask, observer, deadline)
+            answer = await self.pipeline.call(ask, observer, deadline, account)
             new = ()
             match answer:
-                case Parked():
-                    return await self._park(claim, step, answer, observer, started)
-                case GaveUp():
-                    return await self._gave_up(claim, answer, observer, started)
                 case Answered(reply, target) if reply.tool_calls:
-                    items.append(await self._record_step(claim, step, reply, target))
+                    items.append(await self._record_step(going, step, reply, target))
                     step += 1
                 case Answered(reply, target):
-                    return await self._answered(claim, reply, target, observer, started)
+                    return await self._answered(going, reply, target)
+                case Parked():
+                    return await self._park(going, step, answer)
+                case GaveUp():
+                    return await self._gave_up(going, answer)
+                case OverBudget():
+                    return await self._over_budget(going, answer)
+                case _:
+                    assert_never(answer)
 
     async def end(self, claim: Claim, end: TurnEnd) -> list[OutboxRow]:
         """R14: written by the lane. A shutdown gives the turn back; everything else is T2 with a sentence."""
         now = self._clock.now()
+        account = self._accounts.pop(claim.turn_id, None)
         if end.cause is TurnCause.SHUTDOWN:
+            if account is not None:
+                await account.aclose()
             await self._turns.release(claim.turn_id, claim.epoch, end.active_seconds, now)
             return []
         history = await self._open_items(claim)
@@ -156,8 +195,8 @@ class TurnLoop:
         # to a /stop the command itself has answered
         replies = () if end.cause is TurnCause.STOP else (self._reply(claim, end.sentence),)
         finish = TurnFinish(
-            claim.turn_id, claim.epoch, end.outcome, end.reason, closing, None, 0.0, end.active_seconds,
-            replies, end.cause,
+            claim.turn_id, claim.epoch, end.outcome, end.reason, closing,
+            account.take() if account is not None else (), end.active_seconds, replies, end.cause,
         )  # fmt: skip
         return await persist(self._clock, lambda: self._turns.finish(finish, self._clock.now()))
 
@@ -167,77 +206,108 @@ class TurnLoop:
     def _intent(self, claim: Claim, step: int, new: tuple[InputItem, ...], tokens: int) -> StepIntent:
         """The call about to be made, with its money reserved (R16)."""
         target = self.pipeline.targets[0]
-        reserved = _cost(target, tokens, target.max_output or 0)
-        return StepIntent(
-            claim.turn_id, claim.epoch, step, new, target.provider.name, target.model, reserved
-        )
+        if target.price is not None:
+            tokens += self._overhead(claim)
+        quote = self.money.quote(claim.turn_id, Purpose.TURN, target, tokens)
+        return StepIntent(claim.turn_id, claim.epoch, step, new, quote)
 
-    async def _begin_step(self, intent: StepIntent) -> None:
-        await self._turns.begin_step(intent, self._clock.now())
+    def _overhead(self, claim: Claim) -> int:
+        """What each prompt holds besides the transcript."""
+        system = self.instructions.system(claim.address.platform)
+        return prompt_tokens(ModelRequest("", system, (), self._toolbox.specs))
 
-    async def _record_step(self, claim: Claim, step: int, reply: ModelReply, target: Target) -> AssistantItem:
-        item = _assistant_item(reply, target)
-        result = StepResult(claim.turn_id, claim.epoch, step, item, reply.usage, _paid(target, reply.usage))
+    async def _begin_step(self, intent: StepIntent) -> Reservation | Refusal:
+        return await self._turns.begin_step(intent, self._clock.now())
+
+    async def _record_step(
+        self, going: _Going, step: int, reply: ModelReply, target: Target
+    ) -> AssistantItem:
+        item, claim = assistant_item(reply, target), going.claim
+        result = StepResult(claim.turn_id, claim.epoch, step, item, going.account.take())
         await persist(self._clock, lambda: self._turns.finish_step(result, self._clock.now()))
         self._checkpoints.reach("after_step_result")
         return item
 
-    async def _answered(
-        self, claim: Claim, reply: ModelReply, target: Target, observer: TurnObserver, started: float
+    async def _answered(self, going: _Going, reply: ModelReply, target: Target) -> list[OutboxRow]:
+        items = (assistant_item(reply, target),)
+        return await self._say(going, shown_text(reply), Outcome.ANSWERED, None, items)
+
+    async def _gave_up(self, going: _Going, gave_up: GaveUp) -> list[OutboxRow]:
+        return await self._say(going, gave_up.sentence, Outcome.FAILED_TOLD, gave_up.verdict.reason.value)
+
+    async def _say(
+        self, going: _Going, text: str, outcome: Outcome, reason: str | None, items: tuple[Item, ...] = ()
     ) -> list[OutboxRow]:
-        item = _assistant_item(reply, target)
-        outcome, reason = Outcome.ANSWERED, None
+        """T2 with one reply; a text that cannot be rendered is told of."""
+        claim = going.claim
         try:
-            delivery = self._reply(claim, shown_text(reply))
+            delivery = self._reply(claim, text)
         except Poison as error:
             log.error("answer_cannot_be_rendered", turn=claim.turn_id, error=str(error))
             delivery, outcome, reason = self._reply(claim, CANNOT_SHOW), Outcome.DEAD_LETTER, str(error)
         finish = TurnFinish(
-            claim.turn_id, claim.epoch, outcome, reason, (item,), reply.usage, _paid(target, reply.usage),
-            self._active(claim, started), (delivery,),
-        )  # fmt: skip
-        return await self._t2(finish, observer)
+            claim.turn_id, claim.epoch, outcome, reason, items, going.account.take(), self._active(going), (delivery,)
+        )
+        return await self._t2(finish, going.observer)
 
-    async def _gave_up(
-        self, claim: Claim, gave_up: GaveUp, observer: TurnObserver, started: float
-    ) -> list[OutboxRow]:
-        finish = TurnFinish(
-            claim.turn_id, claim.epoch, Outcome.FAILED_TOLD, gave_up.verdict.reason.value, (), Usage(), 0.0,
-            self._active(claim, started), (self._reply(claim, gave_up.sentence),),
-        )  # fmt: skip
-        return await self._t2(finish, observer)
-
-    async def _park(
-        self, claim: Claim, step: int, parked: Parked, observer: TurnObserver, started: float
-    ) -> list[OutboxRow]:
+    async def _park(self, going: _Going, step: int, parked: Parked) -> list[OutboxRow]:
         """R13: the turn is one row until the upstream is back; its coroutine ends and its width is free."""
-        parking = self._parking
+        parking, claim = self._parking, going.claim
         if parking is None:
-            return await self._gave_up(claim, GaveUp(parked.verdict, parked.sentence), observer, started)
-        await observer.settle()
+            return await self._gave_up(going, GaveUp(parked.verdict, parked.sentence))
+        await going.observer.settle()
         notice = replace(self._reply(claim, parked.sentence), priority=Priority.NOTICE)
         now = self._clock.now()
         park = Park(
-            claim.turn_id, claim.epoch, step, parked.outage, self._active(claim, started), now + self.park_for
-        )
+            claim.turn_id, claim.epoch, step, parked.outage, self._active(going), now + self.park_for,
+            going.account.take(),
+        )  # fmt: skip
         rows = await persist(self._clock, lambda: parking.park(park, notice, now))
+        self._accounts.pop(claim.turn_id, None)
         self._on_park()
         return rows
 
-    async def _out_of_steps(
-        self, claim: Claim, new: tuple[InputItem, ...], step: int, observer: TurnObserver, started: float
-    ) -> list[OutboxRow]:
-        sentence = STEPS_SENTENCE.format(steps=self.max_steps)
-        finish = TurnFinish(
-            claim.turn_id, claim.epoch, Outcome.FAILED_TOLD, "max_turns", (), Usage(), 0.0,
-            self._active(claim, started), (self._reply(claim, sentence),),
-        )  # fmt: skip
-        return await self._t2(finish, observer)
+    def _used_up(self, going: _Going, step: int) -> Limit | None:
+        """The bound that forbids step number ``step``; failed calls were none."""
+        spent = replace(going.account.spent, steps=step - 1, seconds=self._active(going))
+        limit = used_up(self._budget(), spent)
+        return None if step == 1 and limit is Limit.TIME else limit
+
+    def _budget(self) -> Budget:
+        return Budget(self.max_steps, self.turn_deadline, self.turn_tokens)
+
+    async def _used_up_end(
+        self, going: _Going, step: int, new: tuple[InputItem, ...], items: tuple[Item, ...], limit: Limit,
+        deadline: float,
+    ) -> list[OutboxRow]:  # fmt: skip
+        """One closing call, unless an earlier process died in it, and the sentence in any case."""
+        claim, sentence = going.claim, stopped_sentence(limit, self._budget())
+        said: tuple[ModelReply, Target] | None = None
+        if not was_closing(items):
+            system = self.instructions.system(claim.address.platform)
+            said = await self._closing.ask(
+                claim, step, new, items, system, limit, going.account, going.observer, deadline
+            )
+        if said is None:
+            return await self._say(going, sentence, Outcome.FAILED_TOLD, reason_of(limit))
+        text = f"{shown_text(said[0])}\n\n{sentence}"
+        closing = (assistant_item(*said),)
+        return await self._say(going, text, Outcome.FAILED_TOLD, reason_of(limit), closing)
+
+    async def _over_budget(self, going: _Going, over: OverBudget) -> list[OutboxRow]:
+        """Money is what ran out: no further call, one sentence; what had come is kept and shown."""
+        reason, sentence = reason_of(over.refusal.limit), money_sentence(over.refusal)
+        if over.part is None:
+            return await self._say(going, sentence, Outcome.FAILED_TOLD, reason)
+        reply, target = over.part.reply, over.part.target
+        items = (assistant_item(reply, target),)
+        return await self._say(going, f"{reply.text}\n\n{sentence}", Outcome.FAILED_TOLD, reason, items)
 
     async def _t2(self, finish: TurnFinish, observer: TurnObserver) -> list[OutboxRow]:
         await observer.settle()
         self._checkpoints.reach("before_t2")
         rows = await persist(self._clock, lambda: self._turns.finish(finish, self._clock.now()))
+        self._accounts.pop(finish.turn_id, None)
         self._checkpoints.reach("after_t2")
         self._on_outcome(finish.outcome.value)
         return rows
@@ -245,23 +315,23 @@ class TurnLoop:
     def _reply(self, claim: Claim, text: str) -> NewDelivery:
         return self._replies.reply(claim.address, claim.session_id, text)
 
-    def _active(self, claim: Claim, started: float) -> float:
-        return claim.active_seconds + self._clock.monotonic() - started
+    def _active(self, going: _Going) -> float:
+        return going.claim.active_seconds + self._clock.monotonic() - going.started
 
 
-def _assistant_item(reply: ModelReply, target: Target) -> AssistantItem:
-    return AssistantItem(
-        reply.text, reply.tool_calls, reply.finish, target.provider.name, target.model, reply.opaque
-    )
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """A turn that runs: who looks on, when it began (monotonic), what it spends."""
+
+    claim: Claim
+    observer: TurnObserver
+    started: float
+    account: Account
 
 
 def _tokens_if_priced(target: Target, items: Sequence[Item]) -> int:
-    return estimate_tokens(items) if target.price_input else 0
+    return estimate_tokens(items) if target.price is not None else 0
 
 
-def _cost(target: Target, tokens_in: int, tokens_out: int) -> float:
-    return (tokens_in * target.price_input + tokens_out * target.price_output) / 1_000_000
-
-
-def _paid(target: Target, usage: Usage) -> float:
-    return _cost(target, usage.input_tokens, usage.output_tokens)
+def _tokens_of(new: tuple[InputItem, ...]) -> int:
+    return estimate_tokens([entry.item for entry in new])

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from hermes.agent.account import Money
 from hermes.agent.governor import Governor
 from hermes.agent.pipeline import Pipeline
 from hermes.agent.repairs import LearnedBook, Repairs
@@ -44,6 +45,7 @@ from hermes.providers.rehearsal.config import RehearsalConfig
 from hermes.store.database import Database
 from hermes.store.inbox import SqliteInbox
 from hermes.store.learned import SqliteLearned
+from hermes.store.ledger import SqliteLedger
 from hermes.store.outbox import SqliteOutbox
 from hermes.store.parking import SqliteParking
 from hermes.store.questions import SqliteTurnsAndQuestions
@@ -75,6 +77,7 @@ class _Stores:
     upstreams: SqliteUpstreams
     parking: SqliteParking
     learned: SqliteLearned
+    ledger: SqliteLedger
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,7 @@ def build(
         SqliteInbox(db), SqliteOutbox(db, max_age=g.max_age),
         SqliteTurnsAndQuestions(db, input_limit=g.backlog_messages, input_chars=g.backlog_bytes), SqliteSessions(db),
         SqliteUpstreams(db), SqliteParking(db), SqliteLearned(db),
+        SqliteLedger(db),
     )  # fmt: skip
     out = _delivery(config, machine, stores, book, hooks)
     agent = _agent(config, machine, stores, book, out, made, more_tools, hooks)
@@ -214,9 +218,11 @@ def _agent(
     )  # fmt: skip
     governor.on_change = outages.changed
     toolbox = _toolbox(config, machine, stores.turns, out.replies, stores.sessions, questions, more_tools)
+    money = Money(stores.ledger, clock, caps=settings.caps(config), zone=settings.zone(config))
     runner = TurnLoop(
         stores.turns, pipeline, toolbox, out.replies, clock, machine.checkpoints,
         instructions=instructions(machine.home),
+        money=money, turn_tokens=config.agent.budget.turn_tokens,
         max_steps=config.agent.max_turns, turn_deadline=config.agent.turn_deadline, zone=settings.zone(config),
         on_outcome=machine.metrics.turn_ended, parking=stores.parking, on_park=outages.parked,
         park_for=config.gateway.max_age,
@@ -234,7 +240,8 @@ def _repairs(
     config: Config, machine: Machine, store: SqliteLearned, providers: dict[str, Provider]
 ) -> Repairs:
     file = CredentialFile(machine.home, machine.offload)
-    pools = {name: make_pool(name, config.providers[name], machine, file) for name in sorted(providers)}
+    environ = machine.environment.variables
+    pools = {name: make_pool(name, config.providers[name], machine, file, environ) for name in sorted(providers)}
     return Repairs(
         LearnedBook(machine.clock, store), {name: pool for name, pool in pools.items() if pool is not None}
     )

@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hermes.app import settings
+from hermes.app.catalogue import NotBuilt
 from hermes.app.instructions import instructions
 from hermes.app.parts import Gateway, Machine
+from hermes.app.relinking import Relinked, close_after_use, relink
+from hermes.app.secrets import NoCredential
 from hermes.config.errors import ConfigError
 from hermes.config.load import Loaded, load_config
 from hermes.config.model import Config
@@ -24,6 +27,7 @@ class Reloader:
         self._gateway = gateway
         self._machine = machine
         self._loaded = loaded
+        self._environ = machine.environment.variables
         self.on_page: Callable[[Config], None] = lambda config: None
         """Told what the page's server is to obey; set once it listens."""
 
@@ -39,18 +43,26 @@ class Reloader:
                 path, home=self._machine.home, environ=environment.variables,
                 platform_models=PLATFORM_MODELS, provider_models=PROVIDER_MODELS, problems=environment.problems,
             )  # fmt: skip
+            relinked = relink(self._gateway, self._machine, loaded.config, self._environ, environment.variables)
         except ConfigError as error:
             log.error("reload_refused", kept="the last good configuration", problems=error.render())
             return
+        except (NoCredential, NotBuilt) as error:
+            log.error("reload_refused", kept="the last good configuration", problems=str(error))
+            return
         changes = diff(self._gateway.config, loaded.config)
-        self._apply(loaded.config, environment.variables)
+        self._apply(loaded.config)
+        self._relink(loaded.config, relinked, environment.variables)
+        waits = [path for path in changes.link if not path.startswith("providers.")]
         log.info(
-            "reloaded", live=list(changes.live), needs_restart=[*changes.link, *changes.process],
+            "reloaded", live=list(changes.live), restarted=[f"providers.{name}" for name in relinked.made],
+            needs_restart=[*waits, *changes.process],
         )  # fmt: skip
+        self._environ = environment.variables
         self._loaded = loaded
         self._gateway.config = loaded.config
 
-    def _apply(self, config: Config, environ: Mapping[str, str]) -> None:
+    def _apply(self, config: Config) -> None:
         """Keys that are read anew by the next message; access is in force at once."""
         g = self._gateway
         g.access.policies = settings.access_policies(config)
@@ -60,7 +72,9 @@ class Reloader:
         g.lane.turn_deadline = config.agent.turn_deadline
         g.runner.max_steps = config.agent.max_turns
         g.runner.turn_deadline = config.agent.turn_deadline
-        g.runner.zone = settings.zone(config)
+        g.runner.zone = g.runner.money.zone = settings.zone(config)
+        g.runner.money.caps = settings.caps(config)
+        g.runner.turn_tokens = config.agent.budget.turn_tokens
         g.runner.instructions = instructions(self._machine.home)
         g.replies.max_age = config.gateway.max_age
         g.outbox.max_age = config.gateway.max_age
@@ -77,11 +91,16 @@ class Reloader:
         g.toolbox.result_chars = config.tools.max_result_bytes
         g.toolbox.question_timeout = config.approvals.timeout
         self.on_page(config)
-        targets = settings.targets(config, g.providers) if self._same_providers(config) else None
-        if targets is not None:
-            g.runner.pipeline.targets = tuple(targets)
-            g.runner.pipeline.policy = settings.recovery_policy(config, environ)
 
-    def _same_providers(self, config: Config) -> bool:
-        named = {config.model.provider, *(f.provider for f in config.fallback_providers)}
-        return named <= self._gateway.providers.keys()
+    def _relink(self, config: Config, relinked: Relinked, environ: Mapping[str, str]) -> None:
+        """The next call goes to what the configuration names now."""
+        g = self._gateway
+        g.providers.clear()
+        g.providers.update(relinked.providers)
+        g.runner.pipeline.targets = tuple(settings.targets(config, g.providers))
+        g.runner.pipeline.policy = settings.recovery_policy(config, environ)
+        g.runner.pipeline.repairs.use(relinked.pools)
+        for name in relinked.made:
+            g.governor.forget(name)
+        if relinked.over:
+            self._machine.supervisor.spawn(close_after_use(g, relinked.over), "providers.close")

@@ -14,8 +14,10 @@ from hermes.agent.targets import Target
 from hermes.app.backends import recovery_targets, repair_limits
 from hermes.config.adapters import ChatPlatformConfig, ModelSpec, PlatformConfig, ProviderConfig
 from hermes.config.model import Config
+from hermes.config.prices import price_of
 from hermes.config.sections import Overflow
 from hermes.core.delivery import Uncertain
+from hermes.core.money import Caps
 from hermes.core.ports import Provider
 from hermes.gateway.dispatch import DispatchSettings
 from hermes.gateway.health import HealthSettings
@@ -61,8 +63,7 @@ def _target(config: Config, providers: Mapping[str, Provider], provider: str, mo
         known.context_window if spec is not None else None,
         known.max_output if spec is not None and "max_output" in spec.model_fields_set else None,
         known.tools,
-        known.price_input,
-        known.price_output,
+        price_of(spec, model),
         images=known.images if "images" in known.model_fields_set else known_to_see(model),
         betas=_betas(config.providers[provider], known),
     )
@@ -72,6 +73,12 @@ def _betas(provider: ProviderConfig, known: ModelSpec) -> tuple[str, ...]:
     """What Anthropic wants asked for by name before it takes more than its plain window."""
     wide = isinstance(provider, AnthropicConfig) and known.context_window > PLAIN_WINDOW
     return (LONG_CONTEXT,) if wide else ()
+
+
+def caps(config: Config) -> Caps:
+    """``agent.budget``."""
+    budget = config.agent.budget
+    return Caps(budget.turn_usd, budget.session_usd, budget.user_day_usd, budget.day_usd)
 
 
 def recovery_policy(config: Config, environ: Mapping[str, str]) -> RecoveryPolicy:

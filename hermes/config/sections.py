@@ -42,7 +42,8 @@ class Budget(Section):
     """Caps in US dollars; 0 = no cap."""
 
     turn_usd: Number = key(0.0, "Most a turn may cost.", ge=0)
-    session_usd: Number = key(0.0, "Most a session may cost.", ge=0)
+    turn_tokens: Whole = key(0, "Most tokens a turn may use, prompts and answers together; 0: no cap.", ge=0)
+    session_usd: Number = key(0.0, "Most a conversation may cost; /new begins another.", ge=0)
     user_day_usd: Number = key(0.0, "Most one person may spend a day.", ge=0)
     day_usd: Number = key(0.0, "Most all together may spend a day.", ge=0)
 

@@ -13,10 +13,6 @@ UNBUILT = frozenset(
     {
         "gateway.loop_lag",
         "platforms.slack.app_token",
-        "agent.budget.day_usd",
-        "agent.budget.session_usd",
-        "agent.budget.turn_usd",
-        "agent.budget.user_day_usd",
         "approvals.mode",
         "compression.max_chunk_calls",
         "compression.protect_last_n",

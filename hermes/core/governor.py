@@ -10,6 +10,7 @@ from typing import Protocol
 
 from hermes.core.failures import Verdict
 from hermes.core.ids import SessionId, TurnId
+from hermes.core.money import Settlement
 from hermes.core.principals import PrincipalId
 from hermes.core.records import NewDelivery, OutboxRow
 
@@ -176,3 +177,4 @@ class Park:
     outage: str
     active_seconds: float
     until: float
+    charges: tuple[Settlement, ...] = ()  # what the failed calls have cost

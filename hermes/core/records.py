@@ -8,8 +8,9 @@ from enum import StrEnum
 from hermes.core.delivery import Operation
 from hermes.core.events import Address, RawUpdate
 from hermes.core.ids import DeliveryId, InboxId, IntentId, MessageSeq, QuestionId, SessionId, TurnId
+from hermes.core.money import Quote, Refusal, Reservation, Settlement
 from hermes.core.principals import ChatRef, PrincipalId
-from hermes.core.transcript import Item, ToolResultItem, Usage
+from hermes.core.transcript import Item, ToolResultItem
 
 
 class InboxState(StrEnum):
@@ -200,6 +201,8 @@ class Claim:
     begun: bool = False  # its first step's intent was written together with the claim
     cause: TurnCause | None = None  # its end was decided before (a /stop): end it, do not run it
     suspect: bool = False  # crashed with a local step open, twice or more: run it alone (R15)
+    spent_tokens: int = 0  # by its calls so far, all processes together
+    reservation: Reservation | Refusal | None = None  # the first step's, where the claim began it
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +221,7 @@ class StepIntent:
     epoch: int
     step: int
     inputs: tuple[InputItem, ...]
-    provider: str
-    model: str
-    reserved_usd: float = 0.0
+    quote: Quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +232,7 @@ class StepResult:
     epoch: int
     step: int
     item: Item
-    usage: Usage
-    cost_usd: float = 0.0
+    charges: tuple[Settlement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,15 +259,14 @@ class ToolOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinish:
-    """T2: consumed rows done, turn done, reply parts, last step: one transaction (R16)."""
+    """T2: consumed rows done, turn done, reply parts, last step, money: one transaction (R16)."""
 
     turn_id: TurnId
     epoch: int
     outcome: Outcome
     reason: str | None = None
     items: tuple[Item, ...] = ()
-    usage: Usage | None = None
-    cost_usd: float = 0.0
+    charges: tuple[Settlement, ...] = ()  # calls of the turn that are not named are charged in full
     active_seconds: float = 0.0
     replies: tuple[NewDelivery, ...] = ()
     cause: TurnCause | None = None

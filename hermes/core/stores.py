@@ -7,6 +7,7 @@ from typing import Protocol
 
 from hermes.core.events import Address
 from hermes.core.ids import DeliveryId, InboxId, QuestionId, SessionId, TurnId
+from hermes.core.money import Refusal, Reservation
 from hermes.core.principals import PrincipalId
 from hermes.core.records import (
     Accepted,
@@ -29,6 +30,7 @@ from hermes.core.records import (
     ToolOutcome,
     TurnFinish,
 )
+from hermes.core.transcript import ToolResultItem
 
 NOTE_ONLY = 1e12
 """``not_before`` of a row that begins no turn of its own."""
@@ -48,10 +50,10 @@ class Inbox(Protocol):
     ) -> list[Accepted]:
         """T1: all of a batch in one transaction, on disk when this returns (R1–R4)."""
 
-    async def backlog(self) -> list[InboxRow]:
     async def cursors(self, platform: str, account: str) -> dict[str, str]:
         """An account's watermarks by channel, those written last first."""
 
+    async def backlog(self) -> list[InboxRow]:
         """All rows in state ``new``, in order."""
 
     async def count_failure(self, row: InboxId, error: str, not_before: float) -> int:
@@ -112,8 +114,11 @@ class Turns(Protocol):
     async def transcript(self, session: SessionId) -> tuple[str, ...]:
         """The live transcript as stored now, oldest first."""
 
-    async def begin_step(self, intent: StepIntent, now: float) -> None:
-        """Inputs become transcript items; the call and its reserved money are on disk. Raises LostFence."""
+    async def begin_step(self, intent: StepIntent, now: float) -> Reservation | Refusal:
+        """Inputs become transcript items; the call and its reserved money are on disk. Raises LostFence.
+
+        A Refusal (a cap on money): the inputs are in the transcript, and no call may be made.
+        """
 
     async def bind(
         self,
@@ -136,6 +141,14 @@ class Turns(Protocol):
 
     async def finish_tool(self, outcome: ToolOutcome, now: float) -> bool:
         """A result for an intent; False if one was there already."""
+
+    async def skip_tools(
+        self, turn: TurnId, epoch: int, step: int, results: Sequence[ToolResultItem], now: float
+    ) -> None:
+        """Results of calls that are not run and never had an intent. Raises LostFence."""
+
+    async def turn_items(self, turn: TurnId) -> tuple[str, ...]:
+        """Every item that a turn has written, oldest first, whatever a model is still shown of it."""
 
     async def finish(self, finish: TurnFinish, now: float) -> list[OutboxRow]:
         """T2. Raises LostFence; nothing is written then."""

@@ -101,9 +101,10 @@ Item = UserItem | AssistantItem | ToolResultItem
 class Usage:
     """Token counts as the provider reported them; zero where it reported none."""
 
-    input_tokens: int = 0
+    input_tokens: int = 0  # the whole prompt, what came from the cache or went into it included
     output_tokens: int = 0
-    cached_tokens: int = 0
+    cached_tokens: int = 0  # read from the provider's cache
+    written_tokens: int = 0  # put into it
 
 
 @dataclass(frozen=True, slots=True)

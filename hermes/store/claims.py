@@ -8,6 +8,7 @@ from hermes.core.events import Address
 from hermes.core.ids import DeliveryId, IntentId, SessionId, TurnId
 from hermes.core.principals import PrincipalId
 from hermes.core.records import Claim, Draft, InboxRow, StartedTool, ToolEffect, TurnCause
+from hermes.store.ledger import charge_open
 from hermes.store.rows import INBOX_COLUMNS, TURNS_OPEN, inbox_row
 
 
@@ -40,7 +41,7 @@ def begin_turn(
 
 
 def resume_turn(
-    conn: sqlite3.Connection, session: SessionId, found: tuple[object, ...], owner: int
+    conn: sqlite3.Connection, session: SessionId, found: tuple[object, ...], owner: int, now: float
 ) -> Claim | None:
     """The session's unfinished turn under a new epoch; None while it is suspended."""
     turn, state, epoch, principal, platform, account, chat, thread, reply_to = found[:9]
@@ -52,9 +53,7 @@ def resume_turn(
         (owner, 1 if int(str(crashes)) >= 2 else 0, turn),
     )
     # the call that a crash cut off may have been billed: charge its reservation in full (R16)
-    conn.execute(
-        "UPDATE ledger SET state='charged', actual_usd=reserved_usd WHERE turn_id=? AND state='open'", (turn,)
-    )
+    charge_open(conn, int(str(turn)), now)
     conn.execute("UPDATE journal SET open=0 WHERE turn_id=? AND kind='model' AND open=1", (turn,))
     rows = conn.execute(
         f"SELECT {INBOX_COLUMNS} FROM inbox WHERE turn_id=? AND state='claimed' AND id NOT IN "
@@ -70,6 +69,11 @@ def resume_turn(
             "SELECT call_id, intent_id, name, effect FROM journal WHERE turn_id=? AND kind='tool' AND open=1", (turn,)
         )
     )
+    tokens = conn.execute(
+        "SELECT coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0) FROM ledger "
+        "WHERE session_id=? AND turn_id=?",
+        (session, turn),
+    ).fetchone()[0]
     address = Address(str(platform), str(account), str(chat),
                       None if thread is None else str(thread), None if reply_to is None else str(reply_to))  # fmt: skip
     return Claim(
@@ -77,7 +81,7 @@ def resume_turn(
         tuple(map(inbox_row, rows)), live_history(conn, session), int(str(step)) + 1, float(str(active)),
         Draft(draft[0], DeliveryId(draft[1]), draft[2]) if draft else None,
         parked=bool(parked), started=started, suspect=int(str(crashes)) >= 2,
-        cause=TurnCause(str(cause)) if cause is not None else None,
+        cause=TurnCause(str(cause)) if cause is not None else None, spent_tokens=tokens,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from hermes.core.errors import ForeignHome, HomeInUse
 from hermes.store.database import Database
+from hermes.store.ledger import charge_all_open
 
 PARK_AFTER_CRASHES = 3
 SOCKET_PATH_BYTES = 107
@@ -86,6 +87,7 @@ async def take_ownership(db: Database, now: float) -> Ownership:
         else:
             unclean += 1
             suspects, parked = _blame(conn)
+        charge_all_open(conn, now)  # no call of an earlier process is under way any more (R16)
         conn.execute(
             "UPDATE owner SET generation=?, pid=?, host=?, started_at=?, clean_end=0, unclean_starts=?",
             (generation + 1, os.getpid(), socket.gethostname(), now, unclean),

@@ -14,6 +14,7 @@ from hermes.core.ids import SessionId, TurnId
 from hermes.core.principals import PrincipalId
 from hermes.core.records import NewDelivery, OutboxRow, TurnCause
 from hermes.store.database import Database
+from hermes.store.ledger import charge_open, settle
 from hermes.store.rows import TURNS_OPEN, insert_delivery
 
 _TOLD = "outage_told:"
@@ -43,10 +44,8 @@ class SqliteParking:
                 "UPDATE journal SET open=0, ended_at=? WHERE turn_id=? AND kind='model' AND open=1",
                 (now, park.turn_id),
             )
-            conn.execute(  # no answer came, so nothing was charged
-                "UPDATE ledger SET state='settled', actual_usd=0, settled_at=? WHERE turn_id=? AND state='open'",
-                (now, park.turn_id),
-            )
+            settle(conn, park.charges, now)
+            charge_open(conn, park.turn_id, now)
             told = _told(conn, park, notice, now)
             conn.execute(
                 "INSERT INTO journal(turn_id, epoch, step, kind, name, open, at) VALUES (?,?,?,'outage',?,0,?)",

@@ -45,7 +45,19 @@ def _sweep(conn: sqlite3.Connection, ages: Ages, now: float) -> int:
         "(SELECT platform, account, dedup_key FROM seen_keys WHERE seen_at<? LIMIT ?)",
         (now - ages.seen_keys, BATCH),
     ).rowcount
+    gone += _ledger(conn, now - ages.messages)
     return gone + _turns(conn, now - max(ages.inbox, ages.outbox)) + _messages(conn, now - ages.messages)
+
+
+def _ledger(conn: sqlite3.Connection, before: float) -> int:
+    """As old as messages: what they cost, and the totals of days and conversations that are over."""
+    gone = conn.execute(
+        "DELETE FROM ledger WHERE id IN (SELECT id FROM (SELECT id, at FROM ledger ORDER BY id LIMIT ?) WHERE at<?)",
+        (BATCH, before),
+    ).rowcount
+    return gone + conn.execute(
+        "DELETE FROM spend WHERE key IN (SELECT key FROM spend WHERE at<? LIMIT ?)", (before, BATCH)
+    ).rowcount
 
 
 def _turns(conn: sqlite3.Connection, before: float) -> int:

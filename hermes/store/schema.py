@@ -148,7 +148,23 @@ CREATE TABLE learned(
 CREATE TABLE settings(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[str, ...] = (_V1,)
+_V2 = """
+ALTER TABLE ledger ADD COLUMN generation INTEGER;
+ALTER TABLE ledger ADD COLUMN calls INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE ledger ADD COLUMN priced INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE ledger ADD COLUMN written_tokens INTEGER;
+CREATE INDEX ledger_session ON ledger(session_id);
+CREATE TABLE spend(key TEXT PRIMARY KEY, usd REAL NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE goals(
+  session_id TEXT PRIMARY KEY, principal_id TEXT NOT NULL, platform TEXT NOT NULL, account TEXT NOT NULL,
+  chat_id TEXT NOT NULL, chat_kind TEXT NOT NULL, thread_id TEXT, user_id TEXT NOT NULL, text TEXT NOT NULL,
+  state TEXT NOT NULL, reason TEXT, note TEXT, turns INTEGER NOT NULL DEFAULT 0, due INTEGER NOT NULL DEFAULT 0,
+  misread INTEGER NOT NULL DEFAULT 0, judged_turn INTEGER NOT NULL DEFAULT 0, created_at REAL NOT NULL,
+  updated_at REAL NOT NULL) WITHOUT ROWID;
+ALTER TABLE turns ADD COLUMN goal INTEGER;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_V1, _V2)
 """Migration n (from 1) brings the file to ``user_version`` n."""
 
 

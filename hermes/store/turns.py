@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from hermes.core.errors import LostFence
 from hermes.core.ids import InboxId, SessionId, TurnId
+from hermes.core.money import Refusal, Reservation
 from hermes.core.records import (
     Claim,
     InboxRow,
@@ -27,6 +27,7 @@ from hermes.core.transcript import Item, ToolResultItem, UserItem, dump_item, se
 from hermes.store import delivery_of_turn
 from hermes.store.claims import begin_turn, live_history, resume_turn
 from hermes.store.database import Database
+from hermes.store.ledger import charge_open, reserve, settle
 from hermes.store.rows import INBOX_COLUMNS, INBOX_OPEN, OUTBOX_OPEN, TURNS_OPEN, inbox_row
 
 
@@ -55,15 +56,14 @@ class SqliteTurns:
                 (session,),
             ).fetchone()
             if open_turn is not None:
-                return resume_turn(conn, session, open_turn, generation)
+                return resume_turn(conn, session, open_turn, generation, now)
             rows, more = self._pick(conn, session, now, allowed)
             if not rows:
                 return None
             begun = begin_turn(conn, session, rows, generation, now)
             intent = first_step(begun) if first_step is not None else None
-            if intent is not None:
-                _begin_step(conn, intent, now)
-            return replace(begun, begun=intent is not None, more=more)
+            reserved = _begin_step(conn, intent, now) if intent is not None else None
+            return replace(begun, begun=intent is not None, more=more, reservation=reserved)
 
         return await self._db.write(claim)
 
@@ -97,8 +97,8 @@ class SqliteTurns:
     async def transcript(self, session: SessionId) -> tuple[str, ...]:
         return await self._db.read(lambda conn: live_history(conn, session))
 
-    async def begin_step(self, intent: StepIntent, now: float) -> None:
-        await self._db.write(lambda conn: _begin_step(conn, intent, now))
+    async def begin_step(self, intent: StepIntent, now: float) -> Reservation | Refusal:
+        return await self._db.write(lambda conn: _begin_step(conn, intent, now))
 
     async def bind(
         self, turn: TurnId, epoch: int, rows: Sequence[InboxId], allowed: Callable[[InboxRow], bool], now: float
@@ -132,8 +132,7 @@ class SqliteTurns:
             session, principal, generation = _fence(conn, result.turn_id, result.epoch)
             _append(conn, result.turn_id, session, principal, generation, result.step, result.item, now)
             _close_model_step(conn, result.turn_id, now)
-            _settle(conn, result.turn_id, result.usage.input_tokens, result.usage.output_tokens,
-                    result.usage.cached_tokens, result.cost_usd, now)  # fmt: skip
+            settle(conn, result.charges, now)
 
         await self._db.write(finish)
 
@@ -154,6 +153,23 @@ class SqliteTurns:
     async def finish_tool(self, outcome: ToolOutcome, now: float) -> bool:
         return await self._db.write(lambda conn: finish_tool(conn, outcome, now))
 
+    async def skip_tools(
+        self, turn: TurnId, epoch: int, step: int, results: Sequence[ToolResultItem], now: float
+    ) -> None:
+        def skip(conn: sqlite3.Connection) -> None:
+            session, principal, generation = _fence(conn, turn, epoch)
+            for item in results:
+                _append(conn, turn, session, principal, generation, step, item, now)
+
+        await self._db.write(skip)
+
+    async def turn_items(self, turn: TurnId) -> tuple[str, ...]:
+        return await self._db.read(
+            lambda conn: tuple(
+                r[0] for r in conn.execute("SELECT item FROM messages WHERE turn_id=? ORDER BY seq", (turn,))
+            )
+        )
+
     async def finish(self, finish: TurnFinish, now: float) -> list[OutboxRow]:
         owner = self._db.generation
 
@@ -164,12 +180,8 @@ class SqliteTurns:
                 raise LostFence(f"turn {finish.turn_id} was ended by {cause} before its answer")
             for item in finish.items:
                 _append(conn, finish.turn_id, session, principal, generation, step, item, now)
-            usage = finish.usage
-            if usage is not None:
-                _settle(conn, finish.turn_id, usage.input_tokens, usage.output_tokens, usage.cached_tokens,
-                        finish.cost_usd, now)  # fmt: skip
-            else:
-                _charge_open(conn, finish.turn_id, now)
+            settle(conn, finish.charges, now)
+            charge_open(conn, finish.turn_id, now)
             conn.execute("UPDATE journal SET open=0, ended_at=? WHERE turn_id=? AND open=1", (now, finish.turn_id))
             _end_inputs(conn, finish, now)
             conn.execute(
@@ -267,7 +279,7 @@ def finish_tool(conn: sqlite3.Connection, outcome: ToolOutcome, now: float) -> b
     return True
 
 
-def _begin_step(conn: sqlite3.Connection, intent: StepIntent, now: float) -> None:
+def _begin_step(conn: sqlite3.Connection, intent: StepIntent, now: float) -> Reservation | Refusal:
     session, principal, generation = _fence(conn, intent.turn_id, intent.epoch)
     conn.execute("UPDATE turns SET step=? WHERE id=?", (intent.step, intent.turn_id))
     for entry in intent.inputs:
@@ -276,17 +288,14 @@ def _begin_step(conn: sqlite3.Connection, intent: StepIntent, now: float) -> Non
             "INSERT OR IGNORE INTO turn_inputs VALUES (?,?,?)",
             [(intent.turn_id, row, intent.step) for row in entry.inbox_ids],
         )
-    conn.execute(
-        "INSERT INTO journal(turn_id, epoch, step, kind, name, open, at) VALUES (?,?,?,'model',?,1,?)",
-        (intent.turn_id, intent.epoch, intent.step, f"{intent.provider}/{intent.model}", now),
-    )
-    # a reservation a crash left open was charged in full when the turn was resumed (R16)
-    conn.execute(
-        "INSERT INTO ledger(turn_id, session_id, principal_id, day, provider, model, purpose, state, "
-        "reserved_usd, at) VALUES (?,?,?,?,?,?,'turn','open',?,?)",
-        (intent.turn_id, session, principal, _day(now), intent.provider, intent.model,
-         intent.reserved_usd, now),
-    )  # fmt: skip
+    quote = intent.quote
+    reserved = reserve(conn, quote, session, principal, generation, now)
+    if isinstance(reserved, Reservation):
+        conn.execute(
+            "INSERT INTO journal(turn_id, epoch, step, kind, name, open, at) VALUES (?,?,?,'model',?,1,?)",
+            (intent.turn_id, intent.epoch, intent.step, f"{quote.provider}/{quote.model}", now),
+        )
+    return reserved
 
 
 def _fence(conn: sqlite3.Connection, turn: TurnId, epoch: int) -> tuple[str, str, int]:
@@ -318,23 +327,6 @@ def _close_model_step(conn: sqlite3.Connection, turn: TurnId, now: float) -> Non
     )
 
 
-def _settle(
-    conn: sqlite3.Connection, turn: TurnId, tokens_in: int, tokens_out: int, cached: int, cost: float, now: float
-) -> None:
-    conn.execute(
-        "UPDATE ledger SET state='settled', actual_usd=?, input_tokens=?, output_tokens=?, cached_tokens=?, "
-        "settled_at=? WHERE turn_id=? AND state='open'",
-        (cost, tokens_in, tokens_out, cached, now, turn),
-    )
-
-
-def _charge_open(conn: sqlite3.Connection, turn: TurnId, now: float) -> None:
-    conn.execute(
-        "UPDATE ledger SET state='charged', actual_usd=reserved_usd, settled_at=? WHERE turn_id=? AND state='open'",
-        (now, turn),
-    )
-
-
 def _end_inputs(conn: sqlite3.Connection, finish: TurnFinish, now: float) -> None:
     """Finishes exactly the consumed rows and gives back to ``new`` what was bound but not consumed (R10)."""
     consumed = conn.execute(
@@ -363,8 +355,3 @@ def _end_inputs(conn: sqlite3.Connection, finish: TurnFinish, now: float) -> Non
             "WHERE turn_id=? AND state='claimed'",
             (finish.outcome.value, finish.reason, f"turn:{finish.turn_id}", now, finish.turn_id),
         )
-
-
-def _day(now: float) -> str:
-    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
-

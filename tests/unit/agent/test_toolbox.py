@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
 
-from hermes.agent.toolbox import Results, Suspended, Toolbox
+from hermes.agent.batches import Halted, Results, Suspended
+from hermes.agent.toolbox import Toolbox
 from hermes.core.errors import StoreUnavailable, ToolError
 from hermes.core.events import Address
 from hermes.core.ids import SessionId
@@ -19,7 +20,6 @@ from hermes.core.transcript import (
     ToolResultItem,
     ToolSpec,
     ToolStatus,
-    Usage,
     load_item,
     open_calls,
 )
@@ -90,8 +90,11 @@ class Bench:
         claim = await self.store.claim(session)
         await self.store.begin(claim)
         item = AssistantItem("", calls)
-        await self.store.turns.finish_step(StepResult(claim.turn_id, claim.epoch, 1, item, Usage()), NOW)
+        await self.store.turns.finish_step(StepResult(claim.turn_id, claim.epoch, 1, item), NOW)
         return claim
+
+    async def run(self, claim: Claim, calls: Sequence[ToolCall]) -> Results | Suspended | Halted:
+        return await self.box.run(claim, 1, calls, self.onlooker, await self.box.guard(claim))
 
     async def results_on_disk(self, claim: Claim) -> list[ToolResultItem]:
         items = [load_item(i) for i in await self.store.turns.transcript(claim.session_id)]
@@ -129,7 +132,7 @@ async def test_each_call_has_one_bounded_result_on_disk(
     bench: Bench, asked: ToolCall, status: ToolStatus, says: str
 ) -> None:
     claim = await bench.turn(asked)
-    ran = await bench.box.run(claim, 1, [asked], bench.onlooker)
+    ran = await bench.run(claim, [asked])
     assert isinstance(ran, Results)
     [result] = ran.items
     assert (result.status, result.call_id) == (status, "c1")
@@ -142,7 +145,7 @@ async def test_each_call_has_one_bounded_result_on_disk(
 async def test_one_bad_call_does_not_keep_the_others_from_running_in_order(bench: Bench) -> None:
     calls = [call('{"say": 1}', number=1), call("{", number=2), call('{"do": "break"}', number=3), call("{}", number=4)]
     claim = await bench.turn(*calls)
-    ran = await bench.box.run(claim, 1, calls, bench.onlooker)
+    ran = await bench.run(claim, calls)
     assert isinstance(ran, Results)
     assert [r.call_id for r in ran.items] == ["c1", "c2", "c3", "c4"]
     assert list(ran.items) == await bench.results_on_disk(claim)
@@ -152,7 +155,7 @@ async def test_a_store_that_refuses_is_no_result_of_a_tool(bench: Bench) -> None
     asked = call('{"do": "store"}')
     claim = await bench.turn(asked)
     with pytest.raises(StoreUnavailable):
-        await bench.box.run(claim, 1, [asked], bench.onlooker)
+        await bench.run(claim, [asked])
 
 
 @pytest.mark.parametrize(("effect", "again"), [(ToolEffect.ONCE, False), (ToolEffect.PURE, True)])
@@ -163,11 +166,11 @@ async def test_what_was_started_before_a_crash_runs_again_only_where_that_is_saf
     asked = call('{"do": "store"}')
     claim = await bench.turn(asked)
     with pytest.raises(StoreUnavailable):
-        await bench.box.run(claim, 1, [asked], bench.onlooker)
+        await bench.run(claim, [asked])
     bench.echo.ran.clear()
     resumed = await bench.store.claim(claim.session_id)
     safe = replace(asked, arguments="{}")
-    ran = await bench.box.run(resumed, 1, [safe], bench.onlooker)
+    ran = await bench.run(resumed, [safe])
     assert isinstance(ran, Results)
     assert bool(bench.echo.ran) == again
     assert ran.items[0].status is (ToolStatus.OK if again else ToolStatus.UNKNOWN)
@@ -178,7 +181,7 @@ async def test_a_question_suspends_the_turn_after_what_came_before_it(bench: Ben
     asks = call('{"question": "Which \\ud800?", "options": ["a", 2]}', "clarify", 2)
     calls = [call("{}", number=1), asks, call("{}", number=3)]
     claim = await bench.turn(*calls)
-    ran = await bench.box.run(claim, 1, calls, bench.onlooker)
+    ran = await bench.run(claim, calls)
     assert isinstance(ran, Suspended)
     assert [r.payload for r in ran.rows] == ["Which \ufffd?\n1. a\n2. 2"]
     assert bench.asked == [claim.session_id]
@@ -187,7 +190,7 @@ async def test_a_question_suspends_the_turn_after_what_came_before_it(bench: Ben
     assert question is not None
     await bench.store.turns.answer_question(question.id, "a", (), NOW)
     resumed = await bench.store.claim(claim.session_id)
-    rest = await bench.box.run(resumed, 1, [calls[2]], bench.onlooker)
+    rest = await bench.run(resumed, [calls[2]])
     assert isinstance(rest, Results)
     assert [r.call_id for r in await bench.results_on_disk(claim)] == ["c1", "c2", "c3"]
 
@@ -195,7 +198,7 @@ async def test_a_question_suspends_the_turn_after_what_came_before_it(bench: Ben
 async def test_a_question_that_cannot_be_read_is_an_error_on_disk_and_suspends_nothing(bench: Bench) -> None:
     calls = [call("{}", number=1), call("{", "clarify", 2), call("{}", number=3)]
     claim = await bench.turn(*calls)
-    ran = await bench.box.run(claim, 1, calls, bench.onlooker)
+    ran = await bench.run(claim, calls)
     assert isinstance(ran, Results)
     assert [r.status for r in ran.items] == [ToolStatus.OK, ToolStatus.ERROR, ToolStatus.OK]
     assert list(ran.items) == await bench.results_on_disk(claim)

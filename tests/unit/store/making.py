@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hermes.core.events import Address, RawUpdate
 from hermes.core.ids import InboxId, SessionId
+from hermes.core.money import Price, Purpose, Quote
 from hermes.core.principals import ChatKind, ChatRef, Identity
 from hermes.core.records import (
     Accepted,
@@ -63,6 +64,13 @@ def everybody(row: InboxRow) -> bool:
     return True
 
 
+def quote_of(claim: Claim, **more: object) -> Quote:
+    """A call that may cost a quarter of a dollar: 50,000 answer tokens at five dollars a million."""
+    price = Price(0.0, 5.0, 0.0, 0.0)
+    known = {"price": price, "output": 50_000, "least": 256, **more}
+    return Quote(claim.turn_id, Purpose.TURN, "p", "m", "2026-12-01", **known)  # type: ignore[arg-type]
+
+
 def answered(claim: Claim, *texts: str, outcome: Outcome = Outcome.ANSWERED) -> TurnFinish:
     """The end of a turn with one reply of these parts."""
     reply = NewDelivery(claim.address, tuple(OutgoingPart(t) for t in texts), session_id=claim.session_id)
@@ -106,7 +114,7 @@ class Store:
         """The step's intent with all of the claim's rows in it."""
         rows = tuple(r.id for r in claim.rows)
         inputs = (InputItem(UserItem(text), rows),) if rows else ()
-        await self.turns.begin_step(StepIntent(claim.turn_id, claim.epoch, step, inputs, "p", "m", 0.25), NOW)
+        await self.turns.begin_step(StepIntent(claim.turn_id, claim.epoch, step, inputs, quote_of(claim)), NOW)
 
     async def answer(self, number: int, text: str = "hello", reply: str = "hi", chat: str = "7") -> list[OutboxRow]:
         """A message and its answered turn."""

@@ -23,7 +23,6 @@ from hermes.core.transcript import (
     AssistantItem,
     ToolCall,
     ToolResultItem,
-    Usage,
     UserItem,
     load_item,
 )
@@ -165,7 +164,7 @@ async def test_after_a_crash_the_old_epoch_writes_nothing(store: Store) -> None:
     with pytest.raises(LostFence):
         await store.begin(old, 2)
     with pytest.raises(LostFence):
-        await store.turns.finish_step(StepResult(old.turn_id, old.epoch, 1, AssistantItem("x"), Usage()), NOW)
+        await store.turns.finish_step(StepResult(old.turn_id, old.epoch, 1, AssistantItem("x")), NOW)
     with pytest.raises(LostFence):
         await store.turns.finish(answered(old, "late"), NOW)
     with pytest.raises(LostFence):
@@ -189,7 +188,7 @@ async def test_a_tools_result_is_taken_once_whatever_the_epoch(store: Store) -> 
     await store.begin(old)
     call = ToolCall("c1", "t", "{}")
     await store.turns.finish_step(
-        StepResult(old.turn_id, old.epoch, 1, AssistantItem("", (call,)), Usage()), NOW
+        StepResult(old.turn_id, old.epoch, 1, AssistantItem("", (call,))), NOW
     )
     intent = ToolIntent(old.turn_id, old.epoch, 1, IntentId("i"), "c1", "t", ToolEffect.ONCE)
     await store.turns.start_tools([intent], NOW)

@@ -17,7 +17,7 @@ from hermes.core.records import (
     TurnCause,
     TurnFinish,
 )
-from hermes.core.transcript import AssistantItem, ToolCall, ToolResultItem, ToolStatus, Usage, load_item
+from hermes.core.transcript import AssistantItem, ToolCall, ToolResultItem, ToolStatus, load_item
 from tests.unit.store.making import NOW, Store, address, answered, delivery, everybody, states
 
 # ---- stop and questions ----------------------------------------------------------------------------
@@ -51,7 +51,7 @@ async def suspended(store: Store) -> Question:
     await store.begin(claim)
     call = ToolCall("c1", "clarify", "{}")
     await store.turns.finish_step(
-        StepResult(claim.turn_id, claim.epoch, 1, AssistantItem("", (call,)), Usage()), NOW
+        StepResult(claim.turn_id, claim.epoch, 1, AssistantItem("", (call,))), NOW
     )
     intent = ToolIntent(claim.turn_id, claim.epoch, 1, IntentId("i"), "c1", "clarify", ToolEffect.ONCE)
     await store.turns.start_tools([intent], NOW)

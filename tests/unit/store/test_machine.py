@@ -28,7 +28,6 @@ from hermes.core.transcript import (
     Item,
     ToolCall,
     ToolResultItem,
-    Usage,
     load_item,
     open_calls,
 )
@@ -113,7 +112,7 @@ class TheStore(RuleBasedStateMachine):
             made = tuple(ToolCall(f"c{lane.step}.{n}", "t", "{}") for n in range(calls))
             done(
                 self.store.turns.finish_step(
-                    StepResult(claim.turn_id, claim.epoch, lane.step, AssistantItem("", made), Usage()), NOW
+                    StepResult(claim.turn_id, claim.epoch, lane.step, AssistantItem("", made)), NOW
                 )
             )
             lane.asked = False

@@ -6,6 +6,7 @@ import pytest
 
 from hermes.core.errors import LostFence
 from hermes.core.governor import Park, StoredUpstream
+from hermes.core.money import Charge, Settlement
 from hermes.core.records import Claim, TurnCause
 from hermes.store.parking import SqliteParking
 from hermes.store.upstreams import SqliteUpstreams
@@ -24,7 +25,8 @@ async def running(store: Store, number: int, chat: str = "7") -> Claim:
 
 def park_of(claim: Claim, *, step: int = 1, outage: str = OUTAGE, until: float = NOW + 600) -> Park:
     """Twelve seconds of work, then the upstream was gone."""
-    return Park(claim.turn_id, claim.epoch, step, outage, 12.0, until)
+    refused = tuple(Settlement(n, Charge.RELEASED) for n in range(1, 9))
+    return Park(claim.turn_id, claim.epoch, step, outage, 12.0, until, refused)
 
 
 async def test_a_parked_turn_takes_no_new_turn_costs_nothing_and_asks_the_same_step_again(store: Store) -> None:
@@ -34,7 +36,7 @@ async def test_a_parked_turn_takes_no_new_turn_costs_nothing_and_asks_the_same_s
     assert told.turn_id == claim.turn_id
     await store.say(2)
     assert await store.turns.claim(claim.session_id, NOW, lambda row: True) is None
-    assert await store.rows("SELECT state, actual_usd FROM ledger") == [("settled", 0.0)]
+    assert await store.rows("SELECT state, actual_usd FROM ledger") == [("released", 0.0)]
     assert await parking.resume(claim.turn_id, NOW)
     again = await store.claim(claim.session_id)
     assert (again.turn_id, again.step, again.active_seconds, again.cause) == (claim.turn_id, 1, 12.0, None)

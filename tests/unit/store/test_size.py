@@ -18,7 +18,7 @@ from hermes.core.records import (
     ToolIntent,
     ToolOutcome,
 )
-from hermes.core.transcript import AssistantItem, ToolCall, ToolResultItem, Usage, UserItem, dump_item
+from hermes.core.transcript import AssistantItem, ToolCall, ToolResultItem, UserItem, dump_item
 from hermes.store.database import InlineDatabase
 from hermes.store.home import take_ownership
 from tests.unit.store.making import NOW, Store, answered, delivery
@@ -113,7 +113,7 @@ async def one_of_everything(s: Store) -> None:
     await s.outbox.draft_receipt(draft.seq, "r", NOW)
     call = ToolCall("c1", "t", "{}")
     asks = AssistantItem("", (call,))
-    await s.turns.finish_step(StepResult(claim.turn_id, claim.epoch, 1, asks, Usage()), NOW)
+    await s.turns.finish_step(StepResult(claim.turn_id, claim.epoch, 1, asks), NOW)
     intent = IntentId("i1")
     await s.turns.start_tools(
         [ToolIntent(claim.turn_id, claim.epoch, 1, intent, "c1", "t", ToolEffect.ONCE)], NOW

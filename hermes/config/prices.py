@@ -1,0 +1,54 @@
+"""Prices of well-known models, from the dated list that ships (``prices.json``); the configuration goes before it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from hermes.config.adapters import ModelSpec
+from hermes.core.money import Price
+
+_DATED = re.compile(r"(?:[-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest)\Z")
+"""What vendors and resellers put behind a name without changing its price: a date, ``-latest``."""
+
+
+@cache
+def shipped() -> Mapping[str, Any]:
+    """The list: ``as_of``, ``sources`` and ``models``."""
+    text = resources.files("hermes.config").joinpath("prices.json").read_text("utf-8")
+    found: Mapping[str, Any] = json.loads(text)
+    return found
+
+
+def shipped_price(model: str) -> Price | None:
+    """The listed price of a model, also under a dated name or with a reseller's prefix; None: not listed.
+
+    A variant of another name (``:free``) is another price.
+    """
+    name = model.rpartition("/")[2].lower()
+    listed = shipped()["models"]
+    entry = listed.get(name)
+    if entry is None and ":" not in name:
+        entry = listed.get(_DATED.sub("", name))
+    if entry is None:
+        return None
+    return Price(
+        entry["input"], entry["output"], entry.get("cached", entry["input"]), entry.get("written", entry["input"])
+    )
+
+
+def price_of(spec: ModelSpec | None, model: str) -> Price | None:
+    """What the configuration says, else what the list says; None: not known.
+
+    ``price_input: 0`` with ``price_output: 0`` says that the model is free.
+    """
+    given = spec.model_fields_set if spec is not None else frozenset()
+    if spec is None or not given & {"price_input", "price_output"}:
+        return shipped_price(model)
+    cached = spec.price_cached if "price_cached" in given else spec.price_input
+    written = spec.price_cache_write if "price_cache_write" in given else spec.price_input
+    return Price(spec.price_input, spec.price_output, cached, written)
