@@ -8,7 +8,6 @@ from typing import Protocol
 
 from hermes.core.events import AttachmentRef
 from hermes.core.ids import InboxId
-from hermes.core.ports import TurnInput
 from hermes.core.principals import PrincipalId
 from hermes.core.transcript import ImageData, ImageRef
 
@@ -63,14 +62,6 @@ Received = ReadText | Picture | Described | NotFetched
 """What a turn's input shows for one attachment."""
 
 
-class Attachments(Protocol):
-    """Fetches what people attached to a turn's inputs."""
-
-    async def receive(self, inputs: Sequence[TurnInput]) -> Mapping[InboxId, tuple[Received, ...]]:
-        """Each attachment of each input, in order. Never raises for a file that cannot be had or read; what was
-        fetched before is not fetched again. Raises StoreUnavailable."""
-
-
 @dataclass(frozen=True, slots=True)
 class ImageLimits:
     """The most a picture may have; None = no limit is known.
@@ -121,8 +112,15 @@ class MediaStore(Protocol):
         """A file that this principal sent, by at least eight digits of its hash (R37)."""
 
 
-class Transcriber(Protocol):
-    """Turns speech into text through a configured model."""
+@dataclass(frozen=True, slots=True)
+class NotHeard:
+    """A recording that was not transcribed; ``why`` is half a sentence."""
 
-    async def transcribe(self, audio: bytes, name: str, mime: str) -> str:
-        """What is said. Raises ProviderFailure."""
+    why: str
+
+
+class Transcriber(Protocol):
+    """Turns speech into text through a configured model, with its recovery."""
+
+    async def transcribe(self, audio: bytes, name: str, mime: str) -> str | NotHeard:
+        """What is said, or why it is not known."""

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from hermes.core.attachments import Received
 from hermes.core.delivery import Operation
 from hermes.core.events import Address, AttachmentRef, Batch, Event
 from hermes.core.ids import SessionId
@@ -127,6 +128,17 @@ class Provider(Protocol):
         """Closes the pool. Idempotent."""
 
 
+class SpeechProvider(Protocol):
+    """A provider with an endpoint for recordings: one call, no retries of its own."""
+
+    @property
+    def name(self) -> str:
+        """The provider's name in the configuration."""
+
+    async def transcribe(self, model: str, audio: bytes, name: str, mime: str) -> str:
+        """What is said. ``name`` is a file's name, whose ending tells the format. Raises ProviderFailure."""
+
+
 # ---- between gateway, agent and web ---------------------------------------------------------------
 
 
@@ -158,10 +170,11 @@ class Replies(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """A normalised input of a turn: who said what, for the prompt."""
+    """A normalised input of a turn: who said what, for the prompt; ``received``: what its attachments came to."""
 
     row: InboxRow
     event: Event
+    received: tuple[Received, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
