@@ -13,7 +13,8 @@ Telegram: POST /say /edit /press /inject with the arguments of TelegramUser, /re
 /block /kick /reopen, GET /chat?id= /calls?since= /wait?id=&text=&count=&timeout= (until `count` messages that
 contain `text` stand in the chat). Models: POST /script [answer or fault, ...], /config {"latency": ...},
 GET /requests?since= /wait?requests=&pieces=&timeout= (`pieces`: content events of the last request's stream).
-/wait of Telegram takes calls=METHOD&count= and polls=1 as well.
+/wait of Telegram takes calls=METHOD&count= and polls=1 as well. Discord and other chat platforms: the orders of
+their `orders()`, and the same /chat, /calls and /wait.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any, TypeAlias
 from aiohttp import web
 
 from hermes.simulators.answers import Answer, read_answer
+from hermes.simulators.chatting import ChatSimulator
 from hermes.simulators.faults import Fault, read_fault, read_rule
 from hermes.simulators.loopback import Loopback
 from hermes.simulators.models import ModelSimulator
@@ -56,6 +58,10 @@ class Control(Loopback):
         }
         if isinstance(self.sim, TelegramSimulator):
             orders |= _telegram_orders(self.sim)
+            router.add_get("/chat", self._chat)
+            router.add_get("/calls", self._calls)
+        elif isinstance(self.sim, ChatSimulator):
+            orders |= self.sim.orders()
             router.add_get("/chat", self._chat)
             router.add_get("/calls", self._calls)
         elif isinstance(self.sim, ModelSimulator):
@@ -99,6 +105,8 @@ class Control(Loopback):
                 "confirmed": len(sim.world.confirmed),
                 "polls": sim.polls,
             }
+        elif isinstance(sim, ChatSimulator):
+            found |= sim.condition()
         elif isinstance(sim, ModelSimulator):
             found |= {
                 "requests": len(sim.requests),
@@ -109,12 +117,13 @@ class Control(Loopback):
         return web.json_response(found)
 
     async def _chat(self, request: web.Request) -> web.Response:
-        assert isinstance(self.sim, TelegramSimulator)
-        seen = self.sim.chat(int(request.query["id"]))
+        sim, name = self.sim, request.query["id"]
+        assert isinstance(sim, TelegramSimulator | ChatSimulator)
+        seen = sim.chat(int(name)) if isinstance(sim, TelegramSimulator) else sim.chat(name)
         return web.json_response([dataclasses.asdict(message) for message in seen])
 
     async def _calls(self, request: web.Request) -> web.Response:
-        assert isinstance(self.sim, TelegramSimulator)
+        assert isinstance(self.sim, TelegramSimulator | ChatSimulator)
         calls = self.sim.calls[int(request.query.get("since", 0)) :]
         return web.json_response(
             [
@@ -140,6 +149,12 @@ class Control(Loopback):
                     return len(sim.called(query["calls"])) >= count
                 texts = sim.texts(int(query.get("id", 0)))
                 return sum(query.get("text", "") in text for text in texts) >= count
+            if isinstance(sim, ChatSimulator):
+                if "polls" in query:
+                    return sim.cycles() >= int(query["polls"])
+                if "calls" in query:
+                    return len(sim.called(query["calls"])) >= count
+                return sum(query.get("text", "") in text for text in sim.texts(query.get("id", "0"))) >= count
             if not isinstance(sim, ModelSimulator) or len(sim.requests) < count:
                 return False
             return count == 0 or sim.requests[-1].pieces >= int(query.get("pieces", 0))
