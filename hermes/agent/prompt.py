@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
+from hermes.core.attachments import Picture, Received
 from hermes.core.events import MessageEvent
 from hermes.core.ids import InboxId
 from hermes.core.ports import TurnInput
 from hermes.core.principals import ChatKind
 from hermes.core.records import InputItem
 from hermes.core.transcript import UserItem
+from hermes.policy.attachments import named, told
 
 DEFAULT_SOUL = (
     "You are Hermes, a helpful assistant in a chat. Answer plainly and briefly, in the language you are "
@@ -50,21 +52,23 @@ class Instructions:
 
 def compose(inputs: Sequence[TurnInput], zone: tzinfo) -> tuple[InputItem, ...]:
     """The turn's inputs as one transcript item, each message with its time when they are a backlog."""
-    spoken = [(i.row.id, i.event) for i in inputs if isinstance(i.event, MessageEvent)]
+    spoken = [(i, i.event) for i in inputs if isinstance(i.event, MessageEvent)]
     if not spoken:
         return ()
     first, last = spoken[0][1], spoken[-1][1]
     dated = len(spoken) > 1 and last.sent_at - first.sent_at > SESSION_GAP_SECONDS
-    texts = [_line(event, zone, dated=dated) for _, event in spoken]
-    ids: tuple[InboxId, ...] = tuple(row for row, _ in spoken)
-    return (InputItem(UserItem("\n\n".join(texts)), ids),)
+    texts = [_line(event, given.received, zone, dated=dated) for given, event in spoken]
+    ids: tuple[InboxId, ...] = tuple(given.row.id for given, _ in spoken)
+    # people send one picture twice; it is shown once
+    images = dict.fromkeys(r.image for given, _ in spoken for r in given.received if isinstance(r, Picture))
+    return (InputItem(UserItem("\n\n".join(texts), images=tuple(images)), ids),)
 
 
-def _line(event: MessageEvent, zone: tzinfo, *, dated: bool) -> str:
-    text = event.text
-    if event.attachments:
-        named = ", ".join(f"{a.kind} {a.name or ''}".strip() for a in event.attachments)
-        text = f"{text}\n[attached, not readable here: {named}]".strip()
+def _line(event: MessageEvent, received: Sequence[Received], zone: tzinfo, *, dated: bool) -> str:
+    text = "\n".join(filter(None, (event.text, *map(told, received))))
+    if not received and event.attachments:
+        listed = ", ".join(map(named, event.attachments))
+        text = f"{text}\n[attached, not readable here: {listed}]".strip()
     if event.quoted:
         text = f"> {event.quoted[:500]}\n\n{text}"
     if event.edited:
