@@ -14,6 +14,9 @@ from hermes.core.transcript import ToolCall, ToolResultItem
 UNKNOWN_TOOL = "(unknown tool)"
 """The tool's name under which calls of tools that do not exist are counted together."""
 
+CHANGES = "\0"
+"""Stands in the family of a tool that may change something."""
+
 _NO_LETTER = re.compile(r"[\W\d_]+")
 _WARNING = re.compile(r"\n\n\[Loop guard: [^\n]*\]\Z")
 
@@ -38,7 +41,7 @@ def act_of(call: ToolCall, effect: ToolEffect | None) -> Act:
         return Act(UNKNOWN_TOOL, key, UNKNOWN_TOOL, ToolEffect.PURE)
     family = call.name
     if effect is not ToolEffect.PURE:
-        family = f"{call.name}\0{_fingerprint(_NO_LETTER.sub('', canonical.casefold()))}"
+        family = f"{call.name}{CHANGES}{_fingerprint(_NO_LETTER.sub('', canonical.casefold()))}"
     return Act(call.name, key, family, effect)
 
 

@@ -14,7 +14,8 @@ answer to a question) and since the person's last words:
 - idempotent_no_progress: the same call gives the same result, whichever kind of tool it is; ``FRESH`` new
   results of other calls in between begin the count anew;
 - cycle: 2 to ``MAX_PERIOD`` calls go round with the same results;
-- spread: sibling calls give the same result in a row; nothing_works: calls of any tools fail in a row.
+- spread: sibling calls give the same result in a row (those of a tool that changes something: without any
+  other call between them); nothing_works: calls of any tools fail in a row.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import TypeVar
 
 from hermes.core.records import ToolEffect
 from hermes.core.transcript import ToolResultItem, ToolStatus
-from hermes.policy.call_keys import Act, result_key
+from hermes.policy.call_keys import CHANGES, Act, result_key
 from hermes.policy.guardrail_words import advice, fact, halt_sentence
 
 FRESH = 3
@@ -207,7 +208,12 @@ def _counted(guard: Guard, act: Act, result: ToolResultItem) -> Guard:
     token = (act.key, result_key(result))
     new = token not in guard.seen
     longest = MAX_PERIOD * max(guard.settings.block_after.of(Kind.CYCLE), guard.settings.warn_after.of(Kind.CYCLE))
-    guard = replace(guard, seen=guard.seen | {token}, trace=(*guard.trace, token)[-longest:])
+    guard = replace(
+        guard,
+        seen=guard.seen | {token},
+        trace=(*guard.trace, token)[-longest:],
+        families={n: t for n, t in guard.families.items() if CHANGES not in n or n == act.family},
+    )
     match result.status:
         case ToolStatus.ERROR:
             failed = guard.tools.get(act.tool)
@@ -252,7 +258,7 @@ def _again(before: Tried | None, result: str, fresh: int, *, renewed: bool) -> T
 def _changed(guard: Guard) -> Guard:
     """Something may be otherwise now: what failed may work, what was read may read differently. Only siblings
     that change things themselves go on to be counted."""
-    lasting = {name: tried for name, tried in guard.families.items() if "\0" in name}
+    lasting = {name: tried for name, tried in guard.families.items() if CHANGES in name}
     return replace(guard, failures={}, tools={}, repeats={}, families=lasting, row=0)
 
 
@@ -288,12 +294,12 @@ def _tool_failures(guard: Guard, act: Act, flying: int, after: bool) -> int:
 
 
 def _circle(trace: Sequence[tuple[str, str]], flying: Sequence[str], key: str | None) -> tuple[int, int]:
-    """How often the last calls went round, at most, and how many calls a round has. ``key``: the call that would
-    go on with it; None: any. A flying call's result is not known: it equals every result."""
+    """How often the last calls went round, at most, and how many calls a round has. ``key``: a call that must
+    be one of them; None: any. A flying call's result is not known: it equals every result."""
     calls = [*trace, *((f, "") for f in flying)]
     best = (0, 0)
     for period in range(2, min(MAX_PERIOD, len(calls)) + 1):
-        if key is not None and calls[-period][0] != key:
+        if key is not None and key not in {k for k, _ in calls[-period:]}:
             continue
         if len(set(calls[-period:])) == 1 and calls[-1][1]:
             continue  # one call again and again with one result is no circle
