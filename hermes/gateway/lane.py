@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from hermes.core.clock import Clock
-from hermes.core.errors import LostFence, LostOwnership, Poison, StoreUnavailable
+from hermes.core.errors import LostFence, LostOwnership, Poison, StoreDamaged, StoreUnavailable
 from hermes.core.events import Event, MessageEvent
 from hermes.core.ids import InboxId, SessionId
 from hermes.core.ports import TurnEnd, TurnInput, TurnRunner
 from hermes.core.records import Claim, InboxRow, OutboxRow, Outcome, StepIntent, TurnCause
+from hermes.gateway.attachments import Attachments
 from hermes.gateway.courier import Courier
 from hermes.gateway.ingest import is_burst
 from hermes.gateway.platform_book import PlatformBook
@@ -29,6 +30,7 @@ SENTENCES = {
     TurnCause.INTERRUPT: "Interrupted.",
     TurnCause.OUTAGE: "The model could not be reached for too long, so this is not answered. Please ask again.",
 }
+STORE_RETRY_SECONDS = 2.0
 PARKED_SENTENCE = (
     "I put this request aside: three times in a row the gateway crashed while a tool ran for it. "
     "The owner finds it with `hermes dead-letters list`."
@@ -91,6 +93,7 @@ class TurnLane:
         self._supervisor = supervisor
         self.turn_deadline = turn_deadline
         self.merge_window = 0.4
+        self.attachments: Attachments | None = None
         self.more_inputs: Callable[[Claim], Awaitable[Sequence[TurnInput]]] = nothing_more
         self._on_outcome = on_outcome
         self._on_escalate = on_escalate
@@ -128,7 +131,9 @@ class TurnLane:
         return len(self._running)
 
     def first_step(self, claim: Claim, inputs: Sequence[TurnInput]) -> StepIntent | None:
-        """What a new turn's first step is, for its claim's transaction."""
+        """What a new turn's first step is, for its claim's transaction; what is attached must be fetched first."""
+        if any(isinstance(i.event, MessageEvent) and i.event.attachments for i in inputs):
+            return None
         return self._runner.first_step(claim, inputs)
 
     async def run_turn(self, claim: Claim, events: Mapping[InboxId, Event | None]) -> bool:
@@ -174,10 +179,26 @@ class TurnLane:
         self, claim: Claim, inputs: tuple[TurnInput, ...], view: object
     ) -> list[OutboxRow] | Exception:
         try:
-            more = partial(self.more_inputs, claim)
-            return await self._runner.run(claim, inputs, view, more)  # type: ignore[arg-type]  # a view observes
+            more = partial(self._more, claim)
+            complete = await self.received(inputs)
+            return await self._runner.run(claim, complete, view, more)  # type: ignore[arg-type]  # a view observes
         except Exception as error:  # R26: dispatch, per turn: the lane decides what its chat is told
             return error
+
+    async def _more(self, claim: Claim) -> Sequence[TurnInput]:
+        return await self.received(await self.more_inputs(claim))
+
+    async def received(self, inputs: Sequence[TurnInput]) -> Sequence[TurnInput]:
+        """The inputs with what their attachments came to; waits while the store takes nothing."""
+        while self.attachments is not None:
+            try:
+                return await self.attachments.receive(inputs)
+            except StoreDamaged:
+                raise
+            except StoreUnavailable as error:
+                log.error("attachments_wait_for_the_store", error=str(error))
+                await self._clock.sleep(STORE_RETRY_SECONDS)
+        return inputs
 
     async def _conclude(self, running: Running) -> bool:
         assert running.task is not None

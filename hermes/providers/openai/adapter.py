@@ -23,6 +23,7 @@ from hermes.providers.legal import tell_if_illegal
 from hermes.providers.limits import CallLimits, CallSettings
 from hermes.providers.network import Network
 from hermes.providers.openai.failures import failures_as_facts
+from hermes.providers.openai.speech import transcribe
 from hermes.providers.openai.translate import OpenAIAnswer, render
 from hermes.providers.openai.valid import problems
 
@@ -85,6 +86,13 @@ class OpenAIProvider:
             limits = self._limits.for_model(request.model)
             await exchange(self._clients, lambda client: _post(client, body, request.key), answer, call, limits)
             return with_limits(answer.reply(), call)
+
+    async def transcribe(self, model: str, audio: bytes, name: str, mime: str) -> str:
+        """One recording's words, from ``/audio/transcriptions``. Raises ProviderFailure."""
+        call = CallProgress(self._name, model)
+        with failures_as_facts(call):
+            async with self._clients.lease() as client:
+                return await transcribe(client, call, self._limits.for_model(model), audio, name, mime)
 
     async def rebuild(self) -> None:
         """A fresh client and connections; calls under way keep the old ones."""
