@@ -50,10 +50,11 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """One call's key."""
+    """One call's key. ``pool`` took it: another one, made at a reload, judges it by nothing."""
 
     index: int
     secret: str = field(repr=False)
+    pool: object = field(default=None, repr=False, compare=False)
 
 
 def ident_of(secret: str) -> str:
@@ -138,13 +139,15 @@ class CredentialPool:
 
     def can_refresh(self, lease: Lease | None) -> bool:
         """Whether the lease's key may be another after a refresh."""
-        return lease is not None and self._keys[lease.index].source.refreshable
+        return lease is not None and lease.pool is self and self._keys[lease.index].source.refreshable
 
     def can_rotate(self, lease: Lease | None) -> bool:
         """Whether another key of the pool could be used now."""
         now = self._clock.now()
         return lease is not None and any(
-            key.health.usable(now) for at, key in enumerate(self._keys) if at != lease.index
+            key.health.usable(now)
+            for at, key in enumerate(self._keys)
+            if at != lease.index or lease.pool is not self
         )
 
     async def take(self) -> Lease:
@@ -157,10 +160,12 @@ class CredentialPool:
         secret = key.secret
         if secret is None or (secret.expires_at is not None and secret.expires_at - self._renew_before <= now):
             secret = await self._fetched(key, None)
-        return Lease(index, secret.value)
+        return Lease(index, secret.value, self)
 
     async def rest(self, lease: Lease, verdict: Verdict) -> None:
         """Judges the lease's key by the verdict of its call, and persists that."""
+        if lease.pool is not self:
+            return
         key = self._keys[lease.index]
         if key.secret is not None and key.secret.value != lease.secret:
             return  # it was refreshed meanwhile: the verdict is about its predecessor
@@ -174,6 +179,8 @@ class CredentialPool:
 
     async def refresh(self, lease: Lease) -> None:
         """The lease's key is fetched anew, unless that happened since it was taken. Raises ProviderFailure."""
+        if lease.pool is not self:
+            return
         key = self._keys[lease.index]
         if key.secret is None or key.secret.value == lease.secret:
             await self._fetched(key, lease.secret)

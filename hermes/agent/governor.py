@@ -23,8 +23,8 @@ from hermes.core.failures import Reason, Verdict
 from hermes.core.governor import CallRequest, Circuit, Guard, Refused, StoredUpstream, UpstreamView
 from hermes.policy import breaker, rate_limit
 from hermes.policy.admission import Admission, Go, Refuse, Waiting, WaitUntil, admit, most_urgent
-from hermes.policy.breaker import BreakerPolicy
-from hermes.policy.rate_limit import Limits
+from hermes.policy.breaker import Breaker, BreakerPolicy
+from hermes.policy.rate_limit import Limits, Rate
 from hermes.runtime.logs import get_logger
 
 log = get_logger(__name__)
@@ -139,6 +139,14 @@ class Governor:
         for target in self._targets.values():
             target.limits = self.limits(target.name)
             self._pump(target)
+
+    def forget(self, provider: str) -> None:
+        """The provider is another one now: what its targets' failures and refusals taught is about the old one."""
+        for target in self._targets.values():
+            if target.name.partition("/")[0] == provider:
+                target.breaker, target.rate, target.last = Breaker(), Rate(), None
+                self._changed(target)
+                self._pump(target)
 
     # ---- what a grant reports ----
 

@@ -93,6 +93,15 @@ class Repairs:
         self.pictures = pictures
         self._pools = dict(pools or {})
 
+    @property
+    def pools(self) -> Mapping[str, CredentialPool]:
+        """The keys of each provider that has any."""
+        return self._pools
+
+    def use(self, pools: Mapping[str, CredentialPool]) -> None:
+        """Other keys from the next call on (R42)."""
+        self._pools = dict(pools)
+
     async def lease(self, target: Target) -> Lease | None:
         """The key for the next call; None where the adapter has its own. Raises ProviderFailure."""
         pool = self._pools.get(target.provider.name)

@@ -256,11 +256,13 @@ class OauthKey:
         return Secret(got.access, until)
 
 
-def make_pool(name: str, config: ProviderConfig, machine: Machine, file: CredentialFile) -> CredentialPool | None:
+def make_pool(
+    name: str, config: ProviderConfig, machine: Machine, file: CredentialFile, environ: Mapping[str, str]
+) -> CredentialPool | None:
     """The pool of one provider; None for one that has no key of its own to choose."""
     if not isinstance(config, KeyedProviderConfig):
         return None
-    sources = _sources(name, config, machine, file)
+    sources = _sources(name, config, machine, file, environ)
     if not sources:
         return None
     renew = config.credential.refresh_before if isinstance(config.credential, OauthCredential) else 0.0
@@ -283,8 +285,9 @@ def make_pool(name: str, config: ProviderConfig, machine: Machine, file: Credent
     )  # fmt: skip
 
 
-def _sources(name: str, config: KeyedProviderConfig, machine: Machine, file: CredentialFile) -> list[Source]:
-    environ = machine.environment.variables
+def _sources(
+    name: str, config: KeyedProviderConfig, machine: Machine, file: CredentialFile, environ: Mapping[str, str]
+) -> list[Source]:
     match config.credential:
         case None:
             keys = dict.fromkeys(key.get_secret_value() for key in config.api_keys or (config.api_key,))
