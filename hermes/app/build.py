@@ -291,7 +291,7 @@ def _toolbox(
     return Toolbox(
         tools, turns, replies, machine.clock, machine.checkpoints,
         result_chars=config.tools.max_result_bytes, question_timeout=config.approvals.timeout,
-        on_question=questions.asked,
+        guardrails=settings.guardrails(config), max_parallel=config.tools.max_parallel, on_question=questions.asked,
     )  # fmt: skip
 
 

@@ -90,6 +90,8 @@ class Reloader:
         g.views.settings = settings.view_settings(config)
         g.toolbox.result_chars = config.tools.max_result_bytes
         g.toolbox.question_timeout = config.approvals.timeout
+        g.toolbox.guardrails = settings.guardrails(config)
+        g.toolbox.max_parallel = config.tools.max_parallel
         self.on_page(config)
 
     def _relink(self, config: Config, relinked: Relinked, environ: Mapping[str, str]) -> None:

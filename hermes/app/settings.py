@@ -28,6 +28,7 @@ from hermes.policy.access import AccessPolicy
 from hermes.policy.breaker import BreakerPolicy, policy_for
 from hermes.policy.delivery import SweepPolicy
 from hermes.policy.images import known_to_see
+from hermes.policy.guardrails import Counts, GuardSettings
 from hermes.policy.rate_limit import UNPROVEN_CALLS, Limits
 from hermes.policy.reconnect import ReconnectPolicy
 from hermes.policy.recovery import RecoveryPolicy
@@ -179,6 +180,16 @@ def zone(config: Config) -> tzinfo:
     if config.timezone:
         return ZoneInfo(config.timezone)
     return datetime.now(UTC).astimezone().tzinfo or UTC
+
+
+def guardrails(config: Config) -> GuardSettings:
+    """``tool_loop_guardrails``."""
+    g = config.tool_loop_guardrails
+    warn, block = (
+        Counts(c.exact_failure, c.same_tool_failure, c.idempotent_no_progress)
+        for c in (g.warn_after, g.hard_stop_after)
+    )
+    return GuardSettings(g.warnings_enabled, g.hard_stop_enabled, warn, block, g.halt_after_blocks)
 
 
 def _is_local(base_url: str) -> bool:

@@ -52,16 +52,6 @@ UNBUILT = frozenset(
         "session_reset.idle_minutes",
         "session_reset.mode",
         "terminal.backend",
-        "tool_loop_guardrails.halt_after_blocks",
-        "tool_loop_guardrails.hard_stop_after.exact_failure",
-        "tool_loop_guardrails.hard_stop_after.idempotent_no_progress",
-        "tool_loop_guardrails.hard_stop_after.same_tool_failure",
-        "tool_loop_guardrails.hard_stop_enabled",
-        "tool_loop_guardrails.warn_after.exact_failure",
-        "tool_loop_guardrails.warn_after.idempotent_no_progress",
-        "tool_loop_guardrails.warn_after.same_tool_failure",
-        "tool_loop_guardrails.warnings_enabled",
-        "tools.max_parallel",
         "tools.max_write_bytes",
     }
 )
