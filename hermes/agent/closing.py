@@ -65,7 +65,7 @@ def stopped_sentence(limit: Limit, budget: Budget) -> str:
 def money_sentence(refusal: Refusal) -> str:
     """Which cap is reached, and what to do."""
     cap = dollars(refusal.cap)
-    if refusal.needed > refusal.cap:
+    if refusal.needed > refusal.cap and refusal.left >= refusal.cap:  # nothing was spent yet
         return (
             f"One call to the model may cost up to {dollars(refusal.needed)}, which is more than the budget of {cap} "
             f"for {_SCOPE[refusal.limit]}. The owner can raise {_KEY[refusal.limit]}."

@@ -18,6 +18,7 @@ from hermes.core.transcript import (
     Usage,
     UserItem,
 )
+from hermes.policy.budget import plus_usage
 from hermes.policy.streams import CONTINUE, joined, may_repeat, repeated, resume_from
 
 
@@ -52,7 +53,7 @@ class Continuation:
         """Adds a part that was cut off in its turn; False when no more is to be asked for."""
         before, self._text = self._text, joined(self.kept, part.text)
         self._model = part.model
-        self._usage = _sum(self._usage, part.usage)
+        self._usage = plus_usage(self._usage, part.usage)
         if len(self._text) <= len(before):
             self._text = before
             return False
@@ -69,15 +70,7 @@ class Continuation:
             return last
         calls: tuple[ToolCall, ...] = last.tool_calls
         text = joined(self.kept, last.text)
-        return replace(last, text=text, tool_calls=calls, usage=_sum(self._usage, last.usage), opaque=())
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        one.input_tokens + other.input_tokens,
-        one.output_tokens + other.output_tokens,
-        one.cached_tokens + other.cached_tokens,
-    )
+        return replace(last, text=text, tool_calls=calls, usage=plus_usage(self._usage, last.usage), opaque=())
 
 
 class Showing:

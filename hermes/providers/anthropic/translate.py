@@ -329,7 +329,7 @@ class AnthropicAnswer:
         read = self._usage.get("cache_read_input_tokens", 0)
         written = self._usage.get("cache_creation_input_tokens", 0)
         fresh = self._usage.get("input_tokens", 0)
-        return Usage(fresh + read + written, self._usage.get("output_tokens", 0), read)
+        return Usage(fresh + read + written, self._usage.get("output_tokens", 0), read, written)
 
     def _opaque(self) -> tuple[Mapping[str, Any], ...]:
         blocks = (_thinking(block) for block in self._blocks.values())

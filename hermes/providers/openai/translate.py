@@ -367,7 +367,9 @@ def _text(content: object) -> str:
 
 def _usage(usage: Mapping[str, object]) -> Usage:
     details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, Mapping) else 0
+    cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
+    if cached is None:
+        cached = usage.get("prompt_cache_hit_tokens")  # DeepSeek
     return Usage(
         whole_number(usage.get("prompt_tokens")),
         whole_number(usage.get("completion_tokens")),
