@@ -27,8 +27,8 @@ from hermes.platforms.web.config import WebConfig
 from hermes.policy.access import AccessPolicy
 from hermes.policy.breaker import BreakerPolicy, policy_for
 from hermes.policy.delivery import SweepPolicy
-from hermes.policy.images import known_to_see
 from hermes.policy.guardrails import Counts, GuardSettings
+from hermes.policy.images import known_to_see
 from hermes.policy.rate_limit import UNPROVEN_CALLS, Limits
 from hermes.policy.reconnect import ReconnectPolicy
 from hermes.policy.recovery import RecoveryPolicy
