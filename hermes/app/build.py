@@ -58,13 +58,12 @@ from hermes.tools.session_search import SessionSearch
 
 def make_providers(config: Config, machine: Machine) -> dict[str, Provider]:
     """The providers that targets name; others are not loaded (no SDK is imported for nothing)."""
-    named = {config.model.provider, *(f.provider for f in config.fallback_providers)}
     return {
         name: make_provider(
             name, config.providers[name], api_key(name, config.providers[name], machine.environment.variables),
             machine.network,
         )
-        for name in sorted(named)
+        for name in settings.provider_names(config)
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from hermes.app.catalogue import make_provider
 from hermes.app.credentials import CredentialFile, make_pool
 from hermes.app.parts import Gateway, Machine
 from hermes.app.secrets import api_key, secrets_in
+from hermes.app.settings import provider_names
 from hermes.config.adapters import KeyedProviderConfig
 from hermes.config.model import Config
 from hermes.config.reload import diff
@@ -40,7 +41,7 @@ def relink(
     """
     for secret in secrets_in(config):
         machine.on_secret(secret)
-    named = sorted({config.model.provider, *(f.provider for f in config.fallback_providers)})
+    named = provider_names(config)
     changed = {name for section, name in diff(gateway.config, config).links if section == "providers"}
     changed |= {name for name in named if _other_variables(config, name, before, environ)}
     file = CredentialFile(machine.home, machine.offload)

@@ -82,6 +82,12 @@ def caps(config: Config) -> Caps:
     return Caps(budget.turn_usd, budget.session_usd, budget.user_day_usd, budget.day_usd)
 
 
+def provider_names(config: Config) -> list[str]:
+    """The providers that are asked for anything: answers, or the words of a recording."""
+    chosen = [config.model.provider, *(f.provider for f in config.fallback_providers), config.transcription.provider]
+    return sorted({name for name in chosen if name})
+
+
 def recovery_policy(config: Config, environ: Mapping[str, str]) -> RecoveryPolicy:
     """``agent.*`` as the planner's bounds; ``environ`` holds the keys that variables give."""
     agent = config.agent

@@ -135,8 +135,11 @@ class SpeechProvider(Protocol):
     def name(self) -> str:
         """The provider's name in the configuration."""
 
-    async def transcribe(self, model: str, audio: bytes, name: str, mime: str) -> str:
-        """What is said. ``name`` is a file's name, whose ending tells the format. Raises ProviderFailure."""
+    async def transcribe(
+        self, model: str, audio: bytes, name: str, mime: str, key: str | None = None
+    ) -> str:
+        """What is said. ``name`` is a file's name, whose ending tells the format; ``key`` takes the place of the
+        adapter's own. Raises ProviderFailure."""
 
 
 # ---- between gateway, agent and web ---------------------------------------------------------------

@@ -87,12 +87,14 @@ class OpenAIProvider:
             await exchange(self._clients, lambda client: _post(client, body, request.key), answer, call, limits)
             return with_limits(answer.reply(), call)
 
-    async def transcribe(self, model: str, audio: bytes, name: str, mime: str) -> str:
+    async def transcribe(
+        self, model: str, audio: bytes, name: str, mime: str, key: str | None = None
+    ) -> str:
         """One recording's words, from ``/audio/transcriptions``. Raises ProviderFailure."""
         call = CallProgress(self._name, model)
         with failures_as_facts(call):
             async with self._clients.lease() as client:
-                return await transcribe(client, call, self._limits.for_model(model), audio, name, mime)
+                return await transcribe(client, call, self._limits.for_model(model), (name, audio, mime), key)
 
     async def rebuild(self) -> None:
         """A fresh client and connections; calls under way keep the old ones."""

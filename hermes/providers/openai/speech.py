@@ -23,16 +23,21 @@ MAX_ANSWER = 2 * 2**20
 
 
 async def transcribe(
-    client: openai.AsyncOpenAI, call: CallProgress, limits: CallLimits, audio: bytes, name: str, mime: str
+    client: openai.AsyncOpenAI,
+    call: CallProgress,
+    limits: CallLimits,
+    recording: tuple[str, bytes, str],
+    key: str | None,
 ) -> str:
-    """The words. Raises LimitReached, WrongAnswer and whatever the SDK raises."""
+    """The words of a recording (file name, bytes, MIME type). Raises LimitReached, WrongAnswer and whatever the SDK raises."""
+    signed = {"Authorization": f"Bearer {key}"} if key else {}
     async with CallClock(limits):
         answered = await client.post(
             "/audio/transcriptions",
             cast_to=httpx2.Response,
             body={"model": call.model, "response_format": "json"},
-            files=[("file", (name, audio, mime))],
-            options={"headers": {"Content-Type": "multipart/form-data"}},
+            files=[("file", recording)],
+            options={"headers": {"Content-Type": "multipart/form-data", **signed}},
             stream=True,
             stream_cls=openai.AsyncStream[object],
         )
