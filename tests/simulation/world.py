@@ -174,7 +174,11 @@ class World:
             start = START + self.time_before
             self._runner = asyncio.Runner(loop_factory=lambda: VirtualLoop(start))
             self.server.arrived = asyncio.Event()
-            self._runner.run(self._start())
+            try:
+                self._runner.run(self._start())
+            except SimulatedKill:
+                coro.close()  # killed while it started
+                raise
         self._runner.run(coro)
 
     async def _start(self) -> None:
