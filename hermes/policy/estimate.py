@@ -29,16 +29,17 @@ class Kind(IntEnum):
     LETTERS = 1
     DIGITS = 2
     SYMBOLS = 3
-    BREAKS = 4
-    HAN = 5
-    KANA = 6
-    HANGUL = 7
-    ALPHABETS = 8
-    ABUGIDAS = 9
-    OTHER = 10
-    MESSAGES = 11
-    TOOLS = 12
-    IMAGES = 13
+    SPACES = 4
+    BREAKS = 5
+    HAN = 6
+    KANA = 7
+    HANGUL = 8
+    ALPHABETS = 9
+    ABUGIDAS = 10
+    OTHER = 11
+    MESSAGES = 12
+    TOOLS = 13
+    IMAGES = 14
 
 
 Measure: TypeAlias = tuple[float, ...]
@@ -46,7 +47,7 @@ Measure: TypeAlias = tuple[float, ...]
 
 NOTHING: Measure = (0.0,) * len(Kind)
 _TEXT = tuple(kind for kind in Kind if kind < Kind.MESSAGES)
-_PRICE = (0.9, 0.045, 0.65, 0.72, 0.9, 1.1, 1.0, 1.0, 0.45, 0.7, 1.5)
+_PRICE = (0.83, 0.045, 0.7, 0.8, 0.05, 0.85, 1.1, 1.0, 1.0, 0.45, 0.7, 1.5)
 """Tokens of one occurrence of each kind of text; the Latin ones fitted to prose and code with 49,000 words known."""
 _LONG = 16
 _LONG_PRICE = 0.25
@@ -85,7 +86,8 @@ def measure(text: str) -> Measure:
         counts[Kind.LETTERS] += excess * _LONG_PRICE / _PRICE[Kind.LETTERS]
     counts[Kind.DIGITS] = len(without) - len(symbols)
     counts[Kind.SYMBOLS] = len(symbols) - spaces
-    counts[Kind.BREAKS] = len(_BREAK.findall(text)) + spaces / 64 if spaces else 0
+    counts[Kind.SPACES] = spaces
+    counts[Kind.BREAKS] = len(_BREAK.findall(text)) if spaces else 0
     beyond = len(text) - len(raw)
     if beyond:
         for kind, runs in _RUNS:
@@ -140,11 +142,11 @@ def _with(text: Measure, *, messages: int = 0, tools: float = 0.0, images: int =
 
 LEAST, MOST = 0.05, 30.0
 """Bounds of a multiplier."""
-_OWN = (0.12, 0.3, 0.5, 0.25, 0.3, 0.9, 0.9, 0.9, 0.8, 0.8, 0.6, 0.4, 1.0, 0.5)
+_OWN = (0.12, 0.3, 0.5, 0.25, 0.5, 0.3, 0.9, 0.9, 0.9, 0.8, 0.8, 0.6, 0.4, 1.0, 0.5)
 """Doubt about each kind by itself. Templates differ widely in what they make of messages and tools."""
 _SHARED = 0.08
 """Doubt about a vocabulary as a whole."""
-_BYTES = (1.0, 1.0, 1.0, 1.0, 1.5, 3.0, 3.0, 3.0, 2.0, 2.8, 3.5)
+_BYTES = (0.1, 1.0, 1.0, 1.0, 1.0, 0.1, 3.0, 3.0, 3.0, 2.0, 2.8, 3.5)
 """Tokens of one occurrence of each kind where a vocabulary knows next to nothing but bytes."""
 _NOISE, _NOISE_TOKENS = 0.015, 3.0
 """Expected error of one prompt: its share, and tokens."""
@@ -155,15 +157,29 @@ _LIE_LOW, _LIE_HIGH = 0.3, 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
-    """A model's multipliers of the kinds, the doubt about them (a covariance, by rows), and the counts seen."""
+class Filter:
+    """One idea of a vocabulary: multipliers of the kinds, the doubt about them (a covariance, by rows), and how well
+    it foretold the counts (the logarithm of its likelihood)."""
 
     factors: tuple[float, ...]
     doubt: tuple[tuple[float, ...], ...]
+    merit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What is known of a model's vocabulary: the best idea first, and how many counts were seen."""
+
+    ideas: tuple[Filter, ...]
     counts: int = 0
 
+    @property
+    def factors(self) -> tuple[float, ...]:
+        """The multipliers to use."""
+        return self.ideas[0].factors
 
-def _prior(factors: Sequence[float]) -> Calibration:
+
+def _prior(factors: Sequence[float], merit: float) -> Filter:
     size = len(Kind)
     doubt = [[0.0] * size for _ in range(size)]
     for a in Kind:
@@ -171,18 +187,21 @@ def _prior(factors: Sequence[float]) -> Calibration:
         for b in _TEXT:
             if a in _TEXT:
                 doubt[a][b] += _SHARED**2 * factors[a] * factors[b]
-    return Calibration(tuple(factors), tuple(map(tuple, doubt)))
+    return Filter(tuple(factors), tuple(map(tuple, doubt)), merit)
 
 
-PRIOR = _prior((1.0,) * len(Kind))
-"""Nothing was counted yet."""
-_BYTE_LEVEL = _prior((*(b / p for b, p in zip(_BYTES, _PRICE, strict=True)), 3.0, 3.0, 1.0))
-"""What takes its place when the first count fits it better."""
+PRIOR = Calibration((
+    _prior((1.0,) * len(Kind), 0.0),
+    _prior((*(b / p for b, p in zip(_BYTES, _PRICE, strict=True)), 3.0, 3.0, 1.0), -3.0),
+))  # fmt: skip
+"""Nothing was counted yet. Vocabularies of bytes are rare, so theirs must first prove itself."""
+_DECIDED = 6
+"""Counts after which only the best idea is followed."""
 
 
 def tokens(measured: Measure, calibration: Calibration = PRIOR) -> int:
     """The estimate for what was measured; at least 1."""
-    return max(1, round(_dot(measured, calibration.factors)))
+    return max(1, round(_dot(measured, calibration.ideas[0].factors)))
 
 
 def weigher(calibration: Calibration = PRIOR) -> Callable[[Item], int]:
@@ -200,71 +219,71 @@ def learned(calibration: Calibration, measured: Measure, counted: int) -> Calibr
 
     Counts that cannot be (none, a constant, another unit) change nothing.
     """
-    expected = _dot(measured, calibration.factors)
-    least = expected - measured[Kind.TOOLS] * calibration.factors[Kind.TOOLS]
+    best = calibration.ideas[0].factors
+    least = _dot(measured, best) - measured[Kind.TOOLS] * best[Kind.TOOLS]
     if counted <= 0 or counted < _LIE_LOW * least - 16 or counted > _LIE_HIGH * sum(measured) + 200:
         return calibration
-    if calibration.counts == 0:
-        calibration = min((calibration, _BYTE_LEVEL), key=lambda c: _surprise(c, measured, counted))
-    return _corrected(calibration, measured, counted)
+    ideas = sorted((_corrected(idea, measured, counted) for idea in calibration.ideas), key=lambda idea: -idea.merit)
+    counts = calibration.counts + 1
+    return Calibration(tuple(ideas[:1] if counts >= _DECIDED else ideas), counts)
 
 
-def _surprise(calibration: Calibration, measured: Measure, counted: int) -> float:
-    """How far a count lies from the estimate, in its standard deviations."""
-    spread = _dot([_dot(row, measured) for row in calibration.doubt], measured) + _noise(counted)
-    return abs(counted - _dot(measured, calibration.factors)) / math.sqrt(spread)
-
-
-def _noise(counted: int) -> float:
-    return (_NOISE * counted + _NOISE_TOKENS) ** 2
-
-
-def _corrected(calibration: Calibration, measured: Measure, counted: int) -> Calibration:
+def _corrected(idea: Filter, measured: Measure, counted: int) -> Filter:
     """The filter's step."""
     size = len(Kind)
-    doubt = [list(row) for row in calibration.doubt]
+    doubt = [list(row) for row in idea.doubt]
     for kind in range(size):
         doubt[kind][kind] += _DRIFT
     along = [_dot(row, measured) for row in doubt]
-    spread = _dot(along, measured) + _noise(counted)
+    spread = _dot(along, measured) + (_NOISE * counted + _NOISE_TOKENS) ** 2
     gain = [value / spread for value in along]
-    error = counted - _dot(measured, calibration.factors)
+    error = counted - _dot(measured, idea.factors)
     factors = tuple(
-        min(MOST, max(LEAST, factor + g * error)) for factor, g in zip(calibration.factors, gain, strict=True)
+        min(MOST, max(LEAST, factor + g * error)) for factor, g in zip(idea.factors, gain, strict=True)
     )
     after = tuple(tuple(doubt[a][b] - gain[a] * along[b] for b in range(size)) for a in range(size))
-    return Calibration(factors, after, calibration.counts + 1)
+    return Filter(factors, after, idea.merit - error**2 / (2 * spread) - math.log(spread) / 2)
 
 
 def differs(one: Calibration, other: Calibration, share: float = 0.05) -> bool:
-    """Whether any text kind's multiplier moved by more than ``share``: worth keeping on disk."""
+    """Whether a multiplier moved by more than ``share``: worth keeping on disk."""
     return any(abs(a - b) > share * b for a, b in zip(one.factors, other.factors, strict=True))
 
 
 def dump(calibration: Calibration) -> str:
     """As short text; ``load`` reads it back to four digits."""
-    upper = [_short(row[b]) for a, row in enumerate(calibration.doubt) for b in range(a, len(row))]
-    body = {"n": calibration.counts, "f": [_short(f) for f in calibration.factors], "d": upper}
-    return json.dumps(body, separators=(",", ":"))
+    ideas = [
+        [
+            _short(idea.merit),
+            list(map(_short, idea.factors)),
+            [_short(row[b]) for a, row in enumerate(idea.doubt) for b in range(a, len(row))],
+        ]
+        for idea in calibration.ideas
+    ]
+    return json.dumps([len(Kind), calibration.counts, ideas], separators=(",", ":"))
 
 
 def load(text: str) -> Calibration:
     """What ``dump`` wrote; ``PRIOR`` for anything else (an older version's text)."""
-    size = len(Kind)
     try:
-        body = json.loads(text)
-        factors, upper, counts = [float(f) for f in body["f"]], [float(d) for d in body["d"]], int(body["n"])
-    except (ValueError, TypeError, KeyError):
+        size, counts, ideas = json.loads(text)
+        read = tuple(_idea(float(merit), factors, upper) for merit, factors, upper in ideas)
+    except (ValueError, TypeError):
         return PRIOR
+    return Calibration(read, int(counts)) if size == len(Kind) and read else PRIOR
+
+
+def _idea(merit: float, factors: Sequence[float], upper: Sequence[float]) -> Filter:
+    """Raises ValueError when the numbers are not as many as there must be."""
+    size = len(Kind)
     if len(factors) != size or len(upper) != size * (size + 1) // 2:
-        return PRIOR
-    doubt = [[0.0] * size for _ in range(size)]
-    place = iter(upper)
+        raise ValueError("not of this version")
+    doubt, place = [[0.0] * size for _ in range(size)], iter(upper)
     for a in range(size):
         for b in range(a, size):
-            doubt[a][b] = doubt[b][a] = next(place)
-    bounded = tuple(min(MOST, max(LEAST, factor)) for factor in factors)
-    return Calibration(bounded, tuple(map(tuple, doubt)), counts)
+            doubt[a][b] = doubt[b][a] = float(next(place))
+    bounded = tuple(min(MOST, max(LEAST, float(factor))) for factor in factors)
+    return Filter(bounded, tuple(map(tuple, doubt)), merit)
 
 
 def _short(value: float) -> float:

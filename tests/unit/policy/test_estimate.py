@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -62,14 +63,15 @@ def test_a_text_has_about_as_many_tokens_as_common_vocabularies_give_it(
 
 
 @pytest.mark.parametrize("count", [words, single_bytes])
-@pytest.mark.parametrize("order", [("English", "Chinese", "code"), ("code", "Chinese", "English")])
+@pytest.mark.parametrize("order", list(itertools.permutations(["English", "Chinese", "code"])))
 def test_three_turns_are_enough_to_know_a_vocabulary(count: object, order: tuple[str, ...]) -> None:
     assert callable(count)
-    calibration, items, counted = PRIOR, [], 30
+    system = "You are Hermes, a helpful assistant. Be brief."
+    calibration, items, counted = PRIOR, [], count(system) + 8
     for name in order:
         items += [UserItem(TEXTS[name] * 3)]
         counted += count(TEXTS[name] * 3) + 5
-        calibration = learned(calibration, prompt_measure("You are Hermes. Be brief.", items), counted)
+        calibration = learned(calibration, prompt_measure(system, items), counted)
         items += [AssistantItem("Yes.")]
         counted += count("Yes.") + 5
     for name, text in TEXTS.items():
@@ -102,8 +104,9 @@ def test_whatever_is_counted_the_multipliers_stay_within_bounds(counts: list[tup
     for items, counted in counts:
         calibration = learned(calibration, prompt_measure("s", items), counted)  # type: ignore[arg-type]
         assert all(LEAST <= factor <= MOST for factor in calibration.factors)
-        assert all(math.isfinite(value) for row in calibration.doubt for value in row)
-        assert all(calibration.doubt[k][k] >= 0 for k in Kind)
+        doubt = calibration.ideas[0].doubt
+        assert all(math.isfinite(value) for row in doubt for value in row)
+        assert all(doubt[k][k] >= 0 for k in Kind)
 
 
 @given(st.lists(st.tuples(WORDS, st.floats(0.5, 4)), min_size=1, max_size=5))
@@ -117,7 +120,7 @@ def test_what_is_kept_on_disk_is_read_back(counts: list[tuple[str, float]]) -> N
     assert back.factors == pytest.approx(calibration.factors, rel=1e-3, abs=1e-3)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"n":1,"f":[1],"d":[]}', '{"n":1,"f":"x","d":[1]}'])
+@pytest.mark.parametrize("text", ["", "{}", "[1]", "[15,1,[]]", "[15,1,[[0,[1],[1]]]]", "[3,1,[[0,[1],[1]]]]"])
 def test_what_an_older_version_kept_is_no_calibration(text: str) -> None:
     assert load(text) == PRIOR
 
