@@ -13,7 +13,7 @@ from hermes.agent.journal import persist
 from hermes.core.clock import Clock
 from hermes.core.errors import HermesError, ToolError
 from hermes.core.ids import IntentId, QuestionId, SessionId
-from hermes.core.ports import Replies, Tool, TurnObserver
+from hermes.core.ports import Replies, Tool, ToolOutput, TurnObserver
 from hermes.core.principals import PrincipalId
 from hermes.core.records import Claim, Question, StartedTool, ToolEffect, ToolIntent, ToolOutcome
 from hermes.core.stores import Turns
@@ -111,7 +111,7 @@ class Toolbox:
         try:
             arguments = _arguments(call.arguments)
             context = ToolContext(claim.session_id, claim.principal_id)
-            text = await tool.run(arguments, context)
+            said = await tool.run(arguments, context)
         except ToolError as error:
             return _failed(call, self._bounded(str(error)))
         except HermesError:
@@ -124,7 +124,9 @@ class Toolbox:
         except Exception as error:  # R26: toolbox, per call: a tool's fault is a result the model reads
             log.error("tool_fault", tool=call.name, error=repr(error))
             return _failed(call, self._bounded(f"The tool failed: {type(error).__name__}: {error}"))
-        return ToolResultItem(call.call_id, call.name, self._bounded(without_lone_surrogates(text)))
+        output = said if isinstance(said, ToolOutput) else ToolOutput(said)
+        text = self._bounded(without_lone_surrogates(output.text))
+        return ToolResultItem(call.call_id, call.name, text, images=output.images)
 
     def _bounded(self, text: str) -> str:
         if len(text) <= self.result_chars:

@@ -14,6 +14,7 @@ from hermes.agent.targets import UpstreamBook
 from hermes.agent.toolbox import Toolbox
 from hermes.agent.turn import TurnLoop
 from hermes.app import settings
+from hermes.app.attaching import attach, attachment_tools, media_store
 from hermes.app.catalogue import make_platform, make_provider
 from hermes.app.credentials import CredentialFile, make_pool
 from hermes.app.hooks import Hooks
@@ -46,6 +47,7 @@ from hermes.store.database import Database
 from hermes.store.inbox import SqliteInbox
 from hermes.store.learned import SqliteLearned
 from hermes.store.ledger import SqliteLedger
+from hermes.store.media import SqliteMedia
 from hermes.store.outbox import SqliteOutbox
 from hermes.store.parking import SqliteParking
 from hermes.store.questions import SqliteTurnsAndQuestions
@@ -77,6 +79,7 @@ class _Stores:
     parking: SqliteParking
     learned: SqliteLearned
     ledger: SqliteLedger
+    media: SqliteMedia
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +124,7 @@ def build(
     stores = _Stores(
         SqliteInbox(db), SqliteOutbox(db, max_age=g.max_age),
         SqliteTurnsAndQuestions(db, input_limit=g.backlog_messages, input_chars=g.backlog_bytes), SqliteSessions(db),
-        SqliteUpstreams(db), SqliteParking(db), SqliteLearned(db),
-        SqliteLedger(db),
+        SqliteUpstreams(db), SqliteParking(db), SqliteLearned(db), SqliteLedger(db), media_store(config, db, machine),
     )  # fmt: skip
     out = _delivery(config, machine, stores, book, hooks)
     agent = _agent(config, machine, stores, book, out, made, more_tools, hooks)
@@ -160,7 +162,7 @@ def build(
         out.courier, out.sweep, out.pacer, links, agent.questions, out.replies, out.views, agent.runner,
         agent.toolbox, out.bus, health, door, actions, agent.governor, agent.outages,
     )  # fmt: skip
-    hooks.gateway = gateway
+    hooks.gateway = attach(gateway, machine, stores.media)
     return gateway
 
 
@@ -216,7 +218,8 @@ def _agent(
         targets=lambda: [t.name for t in pipeline.targets], wake=hooks.wake,
     )  # fmt: skip
     governor.on_change = outages.changed
-    toolbox = _toolbox(config, machine, stores.turns, out.replies, stores.sessions, questions, more_tools)
+    tools = (*attachment_tools(stores.media, machine, config), *more_tools)
+    toolbox = _toolbox(config, machine, stores.turns, out.replies, stores.sessions, questions, tools)
     money = Money(stores.ledger, clock, caps=settings.caps(config), zone=settings.zone(config))
     runner = TurnLoop(
         stores.turns, pipeline, toolbox, out.replies, clock, machine.checkpoints,

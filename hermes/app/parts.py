@@ -38,6 +38,7 @@ from hermes.runtime.lag import LagMonitor
 from hermes.runtime.offload import Offload
 from hermes.runtime.supervisor import Supervisor
 from hermes.store.database import Database
+from hermes.store.media import SqliteMedia
 from hermes.store.outbox import SqliteOutbox
 from hermes.store.questions import SqliteTurnsAndQuestions
 from hermes.store.sessions import SqliteSessions
@@ -94,6 +95,7 @@ class Gateway:
     actions: Actions
     governor: Governor
     outages: Outages
+    media: SqliteMedia | None = None
     draining: bool = False
     started: bool = False
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hermes.app import settings
+from hermes.app.attaching import reattach
 from hermes.app.catalogue import NotBuilt
 from hermes.app.instructions import instructions
 from hermes.app.parts import Gateway, Machine
@@ -92,6 +93,7 @@ class Reloader:
         g.toolbox.question_timeout = config.approvals.timeout
         g.toolbox.guardrails = settings.guardrails(config)
         g.toolbox.max_parallel = config.tools.max_parallel
+        reattach(g, self._machine, config)
         self.on_page(config)
 
     def _relink(self, config: Config, relinked: Relinked, environ: Mapping[str, str]) -> None:

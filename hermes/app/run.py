@@ -278,6 +278,8 @@ async def _housework(gateway: Gateway, machine: Machine) -> None:
         kept = gateway.config.retention
         ages = Ages(kept.messages, kept.inbox, kept.outbox, kept.seen_keys)
         await sweep(gateway.db, ages, machine.clock.now())
+        if gateway.media is not None:
+            await gateway.media.sweep(kept.media, machine.clock.now())
     machine.metrics.observe(await gateway.sessions.figures(), machine.clock.now())
 
 

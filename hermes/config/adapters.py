@@ -81,7 +81,7 @@ class ModelSpec(Section):
     price_cache_write: Number = key(
         0.0, "The same for prompt tokens put into the provider's cache; not set: price_input.", ge=0
     )
-    images: Flag = key(False, "Whether the model takes images.")
+    images: Flag = key(False, "Whether the model takes images; not set: whether its name says so.")
     tools: Flag = key(True, "Whether the model is offered tools; false for models that cannot call any.")
 
 

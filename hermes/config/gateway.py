@@ -88,5 +88,12 @@ class GatewayConfig(Section):
     backlog_bytes: Size = key(256 * 1024, "Most bytes of waiting messages that become one turn.", gt=0)
     media_max_bytes: Size = key(20 * 2**20, "Largest file that is fetched.", gt=0)
     media_timeout: Duration = key(60.0, "Longest time to fetch a file.", gt=0)
+    media_concurrency: Whole = key(
+        8, "Most files fetched at once; one chat takes half.", reload=Reload.PROCESS, ge=1
+    )
+    media_text_chars: Whole = key(
+        20_000, "Most characters of a document that go into a turn; all its documents: four times as many.", ge=1
+    )
+    media_max_pixels: Whole = key(50_000_000, "Most pixels of a picture that is decoded.", ge=1)
     max_skew: Duration = key(60.0, "Difference of the clocks above which max_age is suspended (R41).", gt=0)
     loop_lag: Number = key(0.5, "Seconds of loop lag that are reported.", gt=0)

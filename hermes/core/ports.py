@@ -25,7 +25,7 @@ from hermes.core.records import (
     ToolEffect,
     TurnCause,
 )
-from hermes.core.transcript import ModelReply, ModelRequest, ToolSpec
+from hermes.core.transcript import ImageRef, ModelReply, ModelRequest, ToolSpec
 
 # ---- the outside: platforms and providers ------------------------------------------------------
 
@@ -128,6 +128,7 @@ class Provider(Protocol):
         """Closes the pool. Idempotent."""
 
 
+@runtime_checkable
 class SpeechProvider(Protocol):
     """A provider with an endpoint for recordings: one call, no retries of its own."""
 
@@ -223,6 +224,14 @@ class ToolRun(Protocol):
     def principal_id(self) -> PrincipalId: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """A result that is more than text."""
+
+    text: str
+    images: tuple[ImageRef, ...] = ()
+
+
 class Tool(Protocol):
     """One tool. Raises ToolError for what the model should read; anything else is a fault."""
 
@@ -232,5 +241,5 @@ class Tool(Protocol):
     @property
     def effect(self) -> ToolEffect: ...
 
-    async def run(self, arguments: Mapping[str, object], context: ToolRun) -> str:
-        """The result's text, bounded."""
+    async def run(self, arguments: Mapping[str, object], context: ToolRun) -> str | ToolOutput:
+        """The result, its text bounded."""

@@ -89,7 +89,7 @@ class Attachments:
         self._offload = offload
         self._clock = clock
         self.settings = settings
-        self._transcriber = transcriber
+        self.transcriber = transcriber
         self._tell = tell
         self._at_once = asyncio.Semaphore(settings.at_once)
 
@@ -116,7 +116,7 @@ class Attachments:
         for i in inputs:
             received = [await self._read(a, found[i.row.id, a.ref], room) for a in _attached(i)]
             complete.append(replace(i, received=tuple(received)))
-        if self._transcriber is None:
+        if self.transcriber is None:
             await self._tell_if_unheard(complete, known)
         return tuple(complete)
 
@@ -185,10 +185,10 @@ class Attachments:
         return ReadText(attachment, kept, shown, more)
 
     async def _heard(self, attachment: AttachmentRef, kept: Kept, content: bytes, room: _Room) -> Received:
-        if self._transcriber is None:
+        if self.transcriber is None:
             return Described(attachment, kept, _UNHEARD)
         name = attachment.name or f"{attachment.kind}.ogg"
-        said = await self._transcriber.transcribe(content, name, mime_of(attachment, kept.mime))
+        said = await self.transcriber.transcribe(content, name, mime_of(attachment, kept.mime))
         if isinstance(said, NotHeard):
             return Described(attachment, kept, said.why)
         shown, more = room.take(said)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,15 @@ START = 1_800_000_000.0
 
 _GRAVEYARD: list[asyncio.Task[Any]] = []
 """Tasks of killed processes: kept, so that collecting them never runs their handlers."""
+
+
+class InlineOffload(Offload):
+    """Blocking calls run where they are made: a simulation has no threads (R28)."""
+
+    async def run(
+        self, pool: str, fn: Callable[..., Any], *args: object, timeout: float | None = None  # noqa: ASYNC109
+    ) -> Any:
+        return fn(*args)
 
 
 class SimulatedKill(KeyboardInterrupt):
@@ -187,7 +196,7 @@ class World:
         clock = VirtualClock(loop)
         supervisor = Supervisor("sim", clock=clock, on_crash=lambda n, e: self.crashes.append(f"{n}: {e!r}"))
         machine = Machine(
-            self._tmp, Environment.of({"HERMES_HOME": str(self._tmp)}), clock, supervisor, Offload(),
+            self._tmp, Environment.of({"HERMES_HOME": str(self._tmp)}), clock, supervisor, InlineOffload(),
             Network(ThreadedResolver()), Figures(Metrics()), None, self.checkpoints, lambda: 0,
             lambda e: self.crashes.append(f"escalated {e!r}"), self.random.random,
         )  # fmt: skip

@@ -29,7 +29,10 @@ async def transcribe(
     recording: tuple[str, bytes, str],
     key: str | None,
 ) -> str:
-    """The words of a recording (file name, bytes, MIME type). Raises LimitReached, WrongAnswer and whatever the SDK raises."""
+    """The words of a recording (file name, bytes, MIME type).
+
+    Raises LimitReached, WrongAnswer and whatever the SDK raises.
+    """
     signed = {"Authorization": f"Bearer {key}"} if key else {}
     async with CallClock(limits):
         answered = await client.post(
