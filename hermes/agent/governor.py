@@ -24,7 +24,7 @@ from hermes.core.governor import CallRequest, Circuit, Guard, Refused, StoredUps
 from hermes.policy import breaker, rate_limit
 from hermes.policy.admission import Admission, Go, Refuse, Waiting, WaitUntil, admit, most_urgent
 from hermes.policy.breaker import Breaker, BreakerPolicy
-from hermes.policy.rate_limit import Limits, Rate
+from hermes.policy.rate_limit import Limits, Rate, weighed
 from hermes.runtime.logs import get_logger
 
 log = get_logger(__name__)
@@ -165,8 +165,13 @@ class Governor:
         if target.queue:
             self._pump(target)
 
-    def finished(self, target: Upstream, headers: Mapping[str, str] | None) -> None:
-        """A complete answer."""
+    def finished(self, target: Upstream, grant: Grant, headers: Mapping[str, str] | None, used: int) -> None:
+        """A complete answer; what it took beyond the estimate counts too."""
+        if used > 0 and grant.estimate > 0:
+            target.weight = weighed(target.weight, used / grant.estimate)
+        if used > grant.tokens:
+            more = rate_limit.used_more(target.rate.window, grant.started, used - grant.tokens)
+            target.rate = replace(target.rate, window=more)
         if target.concurrency < target.limits.max_concurrency:
             target.concurrency += 1.0 / target.concurrency
         self.heard(target, headers)
@@ -180,7 +185,9 @@ class Governor:
             target.rate = rate_limit.stated(
                 before, headers, now=self._clock.monotonic(), unix=self._clock.now()
             )
-            target.unsaved = target.unsaved or before.stated_calls != target.rate.stated_calls
+            said = (before.stated_calls, before.stated_tokens, before.spacing)
+            now_said = (target.rate.stated_calls, target.rate.stated_tokens, target.rate.spacing)
+            target.unsaved = target.unsaved or said != now_said
 
     def judged(self, target: Upstream, grant: Grant, verdict: Verdict, rotated: bool, crowd: int) -> None:
         """A failure, and what it says about the upstream."""
@@ -229,14 +236,17 @@ class Governor:
             for grant in [g for g in target.grants.values() if now - g.started > LEASE]:
                 target.grants.pop(grant.number)
             health = target.health(now)
+        if target.weight > 1.0:
+            request = replace(request, tokens=int(request.tokens * target.weight))
         return admit(health, request, now=now)
 
     def _grant(self, target: Upstream, request: CallRequest, now: float, probe: bool) -> Grant:
-        grant = Grant(self, target, next(self._numbers), now, request.tokens, probe)
+        tokens = int(request.tokens * target.weight)
+        grant = Grant(self, target, next(self._numbers), now, tokens, probe, request.tokens)
         if probe:
             target.breaker = breaker.probing(target.breaker, self.policy, now)
             log.info("circuit_probe", target=target.name)
-        target.rate = rate_limit.sent(target.rate, now, request.tokens)
+        target.rate = rate_limit.sent(target.rate, now, tokens)
         target.grants[grant.number] = grant
         target.fresh.append(grant)
         target.silent += 1
@@ -321,10 +331,13 @@ class Governor:
         target.breaker = breaker.succeeded(target.breaker, now)  # it is there and answers
         if verdict.detail == "in_flight":
             return
+        named = verdict.rate
         target.rate = rate_limit.refused(
             target.rate, now=now, launched_at=grant.started, tokens=grant.tokens, unanswered=target.silent,
-            stated=verdict.retry_after, learns=target.limits.learns,
+            stated=verdict.retry_after, learns=target.limits.learns and (named is None or named.calls_by_minute),
         )  # fmt: skip
+        if named is not None and target.limits.learns:
+            target.rate = rate_limit.told(target.rate, named, now=now)
         log.info("rate_limited", target=target.name, blocked_for=round(target.rate.blocked_until - now, 1),
                  calls_per_minute=target.rate.learned)  # fmt: skip
 

@@ -197,7 +197,7 @@ class Pipeline:
                 rotated = self.repairs.rotates(target, fit, verdict)
                 grant.failed(verdict, rotated=rotated, headers=failure.facts.headers)
                 raise
-            grant.succeeded(reply.limits)
+            grant.succeeded(reply.limits, reply.usage.input_tokens + reply.usage.output_tokens)
             if account is not None:
                 account.answered(target, request, reply)
             return reply

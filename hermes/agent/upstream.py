@@ -15,7 +15,7 @@ from hermes.core.failures import Reason, Verdict
 from hermes.core.governor import CallRequest, Refused, StoredUpstream
 from hermes.policy.admission import Health, Served, Waiting
 from hermes.policy.breaker import Breaker
-from hermes.policy.rate_limit import Limits, Rate
+from hermes.policy.rate_limit import TOLD_FOR, Limits, Rate
 from hermes.policy.retry_after import MAX_WAIT
 
 GRACE = 1.0
@@ -29,7 +29,9 @@ class Ledger(Protocol):
 
     def taken(self, target: Upstream, grant: Grant) -> None: ...
 
-    def finished(self, target: Upstream, headers: Mapping[str, str] | None) -> None: ...
+    def finished(
+        self, target: Upstream, grant: Grant, headers: Mapping[str, str] | None, used: int
+    ) -> None: ...
 
     def heard(self, target: Upstream, headers: Mapping[str, str] | None) -> None: ...
 
@@ -43,16 +45,19 @@ class Ledger(Protocol):
 class Grant:
     """Implements ``core.governor.Granted``."""
 
-    __slots__ = ("_governor", "_target", "answered", "done", "fresh", "number", "probe", "started", "tokens")
+    __slots__ = (
+        "_governor", "_target", "answered", "done", "estimate", "fresh", "number", "probe", "started", "tokens",
+    )  # fmt: skip
 
     def __init__(
-        self, governor: Ledger, target: Upstream, number: int, started: float, tokens: int, probe: bool
+        self, governor: Ledger, target: Upstream, number: int, started: float, tokens: int, probe: bool, estimate: int
     ) -> None:
         self._governor = governor
         self._target = target
         self.number = number
         self.started = started
         self.tokens = tokens
+        self.estimate = estimate
         self.probe = probe
         self.answered = False
         self.fresh = True
@@ -83,11 +88,12 @@ class Grant:
             self._signed()
             self._governor.taken(self._target, self)
 
-    def succeeded(self, headers: Mapping[str, str] | None = None) -> None:
+    def succeeded(self, headers: Mapping[str, str] | None = None, used: int = 0) -> None:
+        """``used``: the tokens that the answer says it took."""
         if not self.done:
             self.sign()
             self._end()
-            self._governor.finished(self._target, headers)
+            self._governor.finished(self._target, self, headers, used)
 
     def failed(
         self, verdict: Verdict, *, rotated: bool = False, headers: Mapping[str, str] | None = None
@@ -134,7 +140,8 @@ class Waiter:
 
 @dataclass(slots=True, eq=False)
 class Upstream:
-    """One target. `silent`: calls under way without a sign; `unanswered`: those of them lately sent."""
+    """One target. `silent`: calls under way without a sign; `unanswered`: those of them lately sent; `weight`: how
+    many tokens its calls take for each that was estimated."""
 
     name: str
     limits: Limits
@@ -143,6 +150,7 @@ class Upstream:
     concurrency: float = 256.0
     lowered_at: float = -math.inf
     answered_at: float = -math.inf
+    weight: float = 1.0
     silent: int = 0
     unanswered: int = 0
     fresh: deque[Grant] = field(default_factory=deque)
@@ -177,7 +185,7 @@ class Upstream:
         body = {
             "opened": b.opened, "failures": b.failures, "until": b.until + shift, "outage": b.outage,
             "blocked": r.blocked_until + shift, "learned": r.learned, "calls": r.stated_calls,
-            "tokens": r.stated_tokens, "proven": r.proven, "concurrency": self.concurrency,
+            "tokens": r.stated_tokens, "spacing": r.spacing, "proven": r.proven, "concurrency": self.concurrency,
             "reason": self.last.reason.value if self.last is not None else None,
             "detail": self.last.detail if self.last is not None else None,
         }  # fmt: skip
@@ -209,7 +217,8 @@ class Upstream:
 
         self.rate = Rate(
             learned=whole("learned"), stated_calls=whole("calls"), stated_tokens=whole("tokens"),
-            proven=whole("proven") or 0, blocked_until=moment("blocked"),
+            proven=whole("proven") or 0, blocked_until=moment("blocked"), spacing=min(60.0, number("spacing", 0.0)),
+            told_until=mono + TOLD_FOR,
         )  # fmt: skip
         self.concurrency = max(1.0, number("concurrency", self.concurrency))
         self.last = last

@@ -128,6 +128,20 @@ class CallContext:
 
 
 @dataclass(frozen=True, slots=True)
+class StatedRate:
+    """What a refusal says is allowed: `amount` calls (or `tokens`) in any `seconds`."""
+
+    amount: int
+    seconds: float
+    tokens: bool = False
+
+    @property
+    def calls_by_minute(self) -> bool:
+        """Whether it is of the kind that a refusal without numbers is taken for."""
+        return not self.tokens and 55.0 <= self.seconds <= 65.0
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What a failure means.
 
@@ -136,7 +150,8 @@ class Verdict:
     epoch was stated. `retryable`: the unchanged request with the same credential can succeed later with no
     human act and no rewrite. `limit` is the number the error states for the thing exceeded: the window
     (context_overflow), output tokens allowed (format_error/output_cap, context_overflow/output_cap), bytes or
-    pixels (image_too_large, see `detail`). `requested` is what the error says we asked for.
+    pixels (image_too_large, see `detail`). `requested` is what the error says we asked for. `rate` is the rate
+    that a rate_limit names.
     """
 
     reason: Reason
@@ -147,3 +162,4 @@ class Verdict:
     retryable: bool = False
     limit: int | None = None
     requested: int | None = None
+    rate: StatedRate | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hermes.core.failures import CallContext, FailureFacts, FaultKind, Phase, Verdict
+from hermes.core.failures import CallContext, FailureFacts, FaultKind, Phase, Reason, Verdict
 from hermes.policy.retry_after import parse_waits
 from hermes.policy.rules import Rule
 from hermes.policy.rules_codes import CODE_RULES
@@ -13,6 +13,7 @@ from hermes.policy.rules_text import TEXT_RULES
 from hermes.policy.rules_transport import TRANSPORT_RULES
 from hermes.policy.signals import lower_headers, parse_status, read_signals
 from hermes.policy.stated_limits import stated_limit
+from hermes.policy.stated_rates import stated_rate
 
 RULES: tuple[Rule, ...] = (*TRANSPORT_RULES, *CODE_RULES, *TEXT_RULES, *GENERIC_RULES)
 """The whole table in order; the last rule matches everything."""
@@ -34,6 +35,7 @@ def classify(facts: FailureFacts, context: CallContext) -> Verdict:
         retryable=rule.is_retryable,
         limit=limit,
         requested=requested,
+        rate=stated_rate(signals.text) if rule.reason is Reason.RATE_LIMIT else None,
     )
 
 

@@ -12,11 +12,12 @@ seconds, but not before a time that doubles with each raise that was refused.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from hermes.core.failures import StatedRate
 from hermes.policy.retry_after import parse_duration, parse_moment
+from hermes.policy.stated_rates import header_limits
 
 SPAN = 60.0
 MARGIN = 1.0
@@ -29,6 +30,10 @@ RAISE_EVERY = 10.0
 FREEZES = 4
 LEAST_LEARNED = 6
 """Calls a minute below which no refusal is believed to speak of a limit by the minute."""
+TOLD_FOR = 3600.0
+"""Seconds for which a rate is believed that a refusal named: accounts are upgraded."""
+SPACE = 1.1
+"""Calls are spaced by so much more than a short limit asks for: they do not take the same time to get there."""
 UNPROVEN_CALLS = 8
 """Calls that may be unanswered while nothing is known of an upstream; half of the proven rate if that is more."""
 
@@ -54,6 +59,19 @@ def launched(window: Window, now: float, tokens: int) -> Window:
         last = kept[-1]
         return Window((*kept[:-1], (at, last[1] + 1, last[2] + tokens)))
     return Window((*kept, (at, 1, tokens)))
+
+
+def weighed(weight: float, ratio: float) -> float:
+    """How many tokens a call takes for each estimated one, after a call that took ``ratio``: quick to rise, slow to
+    fall, never below 1 (upstreams count the output that was asked for, too)."""
+    found = min(max(ratio, 1.0), 10.0)
+    return max(found, weight * 0.9 + found * 0.1)
+
+
+def used_more(window: Window, launched_at: float, tokens: int) -> Window:
+    """A call took so many tokens more than was thought."""
+    at = int(launched_at)
+    return Window(tuple((s, n, used + tokens if s == at else used) for s, n, used in window.seconds))
 
 
 def taken_back(window: Window, launched_at: float, tokens: int) -> Window:
@@ -113,7 +131,9 @@ class Rate:
     `learned`: calls a minute by its refusals; `stated_*`: by its headers; `proven`: the most it took in a
     minute; `cautious`: refused lately: how many calls at a time may be unanswered, doubling with each answer
     (0: no caution); `refused_at`: the last refusal that was news; `row`: refusals within a minute of each
-    other; `freezes`: raises that were refused; `last_at`: the last call; `levels`: (since, learned) of late.
+    other; `freezes`: raises that were refused; `last_at`: the last call; `levels`: (since, learned) of late;
+    `spacing`: seconds between two calls, from a limit by the second; `told_tokens`: a minute's, from a refusal; both
+    count until `told_until`.
     """
 
     window: Window = field(default_factory=Window)
@@ -130,6 +150,9 @@ class Rate:
     step: int = 1
     last_at: float = -math.inf
     levels: tuple[tuple[float, int], ...] = ()
+    spacing: float = 0.0
+    told_tokens: int | None = None
+    told_until: float = 0.0
 
 
 def calls_limit(rate: Rate, limits: Limits) -> int | None:
@@ -140,7 +163,7 @@ def calls_limit(rate: Rate, limits: Limits) -> int | None:
 
 def tokens_limit(rate: Rate, limits: Limits) -> int | None:
     """Tokens a minute: the least of all that is known."""
-    known = [n for n in (limits.tokens_per_minute, rate.stated_tokens or 0) if n > 0]
+    known = [n for n in (limits.tokens_per_minute, rate.stated_tokens or 0, rate.told_tokens or 0) if n > 0]
     return min(known, default=None)
 
 
@@ -152,12 +175,16 @@ def unanswered_limit(rate: Rate, limits: Limits) -> int:
 
 
 def spaced_until(rate: Rate) -> float:
-    """A learned allowance is not used in a burst: at most at twice its pace (there may be a limit by the second)."""
-    return rate.last_at + SPAN / 2.0 / rate.learned if rate.learned else -math.inf
+    """A learned allowance is not used in a burst: at most at twice its pace (there may be a limit by the second);
+    a known limit by the second is kept by even spacing."""
+    space = max(rate.spacing, SPAN / 2.0 / rate.learned if rate.learned else 0.0)
+    return rate.last_at + space if space else -math.inf
 
 
 def sent(rate: Rate, now: float, tokens: int) -> Rate:
     """A call goes out."""
+    if rate.told_until and now >= rate.told_until:
+        rate = replace(rate, spacing=0.0, told_tokens=None, told_until=0.0)
     return replace(rate, window=launched(rate.window, now, tokens), last_at=now)
 
 
@@ -228,38 +255,56 @@ def _held(rate: Rate, now: float) -> int:
     return (held[-1:] or first or [rate.learned or 1])[0]
 
 
-_LIMIT = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:limit-(requests|tokens)|(requests|tokens)-limit)")
-_NUMBER = re.compile(r"[0-9]{1,12}")
+def told(rate: Rate, said: StatedRate, *, now: float) -> Rate:
+    """A refusal names the allowance. It is believed for TOLD_FOR; calls by the minute are learned, and raised later."""
+    if said.seconds > SPAN + MARGIN:
+        return rate  # by the hour or the day: the stated wait is all there is to obey
+    if said.tokens:
+        return replace(rate, told_tokens=_by_minute(said), told_until=now + TOLD_FOR)
+    if said.seconds < SPAN:
+        return replace(rate, spacing=_spacing(said.amount, said.seconds), told_until=now + TOLD_FOR)
+    level = max(1, said.amount)
+    return replace(rate, learned=level, levels=((now, level),))
+
+
+def _by_minute(said: StatedRate) -> int:
+    return max(1, int(said.amount * SPAN / said.seconds))
+
+
+def _spacing(amount: int, seconds: float) -> float:
+    """Evenly spaced, calls are within a limit of so many in so short a time, however it is counted."""
+    return seconds / amount * SPACE
 
 
 def stated(rate: Rate, headers: Mapping[str, str], *, now: float, unix: float) -> Rate:
-    """What the headers of an answer say of limits by the minute (names in lower case).
+    """What the headers of an answer say of limits (names in lower case).
 
-    A limit whose reset is further away than a minute is not one by the minute: only "nothing is left" is
-    taken from it. `unix`: the time that dates in headers are compared with.
+    A limit whose header names no window is one by the minute, unless its reset is further away than that: then
+    only "nothing is left" is taken from it. `unix`: the time that dates in headers are compared with.
     """
-    for name, value in headers.items():
-        found = _LIMIT.fullmatch(name)
-        if found is None or not _NUMBER.fullmatch(value.strip()):
-            continue
-        kind = found.group(1) or found.group(2)
-        reset = _seconds(headers.get(_sibling(name, "reset")), unix)
-        left = headers.get(_sibling(name, "remaining"), "").strip()
-        if left == "0" and reset is not None:
+    shortest = math.inf
+    for limit in header_limits(headers):
+        reset = _seconds(limit.reset or None, unix)
+        if reset is None and limit.seconds is not None and limit.seconds < SPAN:
+            reset = limit.seconds
+        if limit.remaining == "0" and reset is not None:
             rate = replace(rate, blocked_until=max(rate.blocked_until, now + reset))
-        if reset is not None and reset <= SPAN + MARGIN and int(value) > 0:
-            rate = (
-                replace(rate, stated_calls=int(value))
-                if kind == "requests"
-                else replace(rate, stated_tokens=int(value))
+        window = limit.seconds
+        if window is None and reset is not None and reset <= SPAN + MARGIN:
+            window = SPAN
+        if window is None or window > SPAN + MARGIN:
+            continue
+        if limit.tokens:
+            rate = replace(rate, stated_tokens=_by_minute(StatedRate(limit.amount, window)))
+        elif window < SPAN:
+            space = _spacing(limit.amount, window)
+            rate = replace(
+                rate, spacing=space if shortest == math.inf else max(rate.spacing, space), told_until=now + TOLD_FOR
             )
+            shortest = min(shortest, window)
+        else:
+            rate = replace(rate, stated_calls=limit.amount)
     return rate
-
-
-def _sibling(name: str, what: str) -> str:
-    """``x-ratelimit-limit-tokens`` → ``x-ratelimit-reset-tokens``; the other order likewise."""
-    head, _, tail = name.partition("ratelimit-")
-    return f"{head}ratelimit-{tail.replace('limit', what)}"
 
 
 def _seconds(text: str | None, unix: float) -> float | None:

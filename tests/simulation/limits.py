@@ -35,6 +35,7 @@ class Upstream(ScriptedModel):
         self.down: tuple[float, float] = (0.0, 0.0)
         self.headers: dict[str, str] = {}
         self.status = 503
+        self.message = "Too many requests"
         self.steps = 0
         self.under_way = 0
         self.most_at_once = 0
@@ -49,10 +50,11 @@ class Upstream(ScriptedModel):
         try:
             await asyncio.sleep(1e6 if self.hangs else 0.3)
             if status != 200:
-                raise ProviderFailure(_facts(self.name, status, self.headers if status == 429 else {}))
+                message = self.message if status == 429 else "Service unavailable"
+                raise ProviderFailure(_facts(self.name, status, message, self.headers if status == 429 else {}))
             if self.steps > 0:
                 self.steps -= 1
-                call = ToolCall(f"c{len(self.calls)}", "wait_a_little", "{}")
+                call = ToolCall(f"c{len(self.calls)}", "wait_a_little", f'{{"n": {len(self.calls)}}}')
                 return ModelReply("", (call,), FinishReason.TOOL_CALLS, Usage(10, 5), request.model)
             said = [i.text for i in request.items if isinstance(i, UserItem)]
             on_text("You ")
@@ -67,11 +69,10 @@ class Upstream(ScriptedModel):
         return [at for at, status in self.calls if status == 429]
 
 
-def _facts(name: str, status: int, headers: Mapping[str, str]) -> FailureFacts:
+def _facts(name: str, status: int, message: str, headers: Mapping[str, str]) -> FailureFacts:
     return FailureFacts(
-        FaultKind.HTTP_STATUS, Phase.RESPONSE, name, "m", status, headers=headers,
-        message="Too many requests" if status == 429 else "Service unavailable",
-    )  # fmt: skip
+        FaultKind.HTTP_STATUS, Phase.RESPONSE, name, "m", status, headers=headers, message=message
+    )
 
 
 class Minute:
@@ -127,11 +128,11 @@ class WaitALittle:
     """A tool that takes two seconds."""
 
     effect = ToolEffect.PURE
-    spec = ToolSpec("wait_a_little", "Waits.", {"type": "object", "properties": {}})
+    spec = ToolSpec("wait_a_little", "Waits.", {"type": "object", "properties": {"n": {"type": "integer"}}})
 
     async def run(self, arguments: Mapping[str, object], context: ToolRun) -> str:
         await asyncio.sleep(2.0)
-        return "waited"
+        return f"waited for the {arguments['n']}th time"
 
 
 def upstream(world: World) -> Upstream:

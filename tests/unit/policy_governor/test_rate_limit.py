@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hermes.core.failures import StatedRate
 from hermes.policy import rate_limit
 from hermes.policy.rate_limit import Limits, Rate, Window
+from hermes.policy.stated_rates import stated_rate
 
 
 def after_calls(rate: Rate, *times: float) -> Rate:
@@ -135,3 +137,94 @@ def test_headers_of_an_answer_state_limits(
 def test_headers_are_read_whatever_they_hold(headers: dict[str, str]) -> None:
     rate = rate_limit.stated(Rate(), headers, now=0.0, unix=0.0)
     assert rate.blocked_until >= 0.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "spacing", "calls", "tokens"),
+    [
+        ({"x-ratelimit-limit-second": "10"}, 0.1, None, None),
+        ({"x-ratelimit-limit-requests-second": "5", "x-ratelimit-limit-requests-minute": "60"}, 0.2, 60, None),
+        ({"x-ratelimit-limit-req-minute": "30", "x-ratelimit-limit-tokens-minute": "9000"}, 0.0, 30, 9000),
+        ({"x-ratelimit-limit-tokens-second": "100"}, 0.0, None, 6000),
+        ({"ratelimit-policy": "10;w=1"}, 0.1, None, None),
+        ({"ratelimit-policy": "10;w=1, 50;w=60, 900;w=3600"}, 0.1, 50, None),
+        ({"ratelimit-limit": "10, 10;w=1;burst=20"}, 0.1, None, None),
+        ({"ratelimit-policy": '"default";q=100;w=60;qu="requests"'}, 0.0, 100, None),
+        ({"ratelimit-policy": '"size";q=100;w=60;qu="content-bytes"'}, 0.0, None, None),
+        ({"x-ratelimit-limit-requests-day": "1000"}, 0.0, None, None),
+        ({"ratelimit-policy": "0;w=1, 10;w=0, many;w=1"}, 0.0, None, None),
+        ({"ratelimit-limit": "10"}, 0.0, None, None),
+    ],
+)
+def test_a_limit_whose_header_names_its_window_is_taken_at_its_word(
+    headers: dict[str, str], spacing: float, calls: int | None, tokens: int | None
+) -> None:
+    rate = rate_limit.stated(Rate(), headers, now=0.0, unix=0.0)
+    assert rate.spacing == pytest.approx(spacing * rate_limit.SPACE)
+    assert (rate.stated_calls, rate.stated_tokens) == (calls, tokens)
+
+
+def test_nothing_left_of_a_second_blocks_for_that_second() -> None:
+    headers = {"x-ratelimit-limit-second": "10", "x-ratelimit-remaining-second": "0"}
+    assert rate_limit.stated(Rate(), headers, now=5.0, unix=0.0).blocked_until == 6.0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Rate limit exceeded: 10 requests per second", StatedRate(10, 1.0)),
+        ("You may make 1 request every 3 seconds.", StatedRate(1, 3.0)),
+        ("limit of 20 calls/minute reached", StatedRate(20, 60.0)),
+        ("Rate limit reached for m on requests per min. Limit: 3 / min. Please try again in 20s.", StatedRate(3, 60.0)),
+        ("on tokens per min (TPM): Limit 30000, Used 29000, Requested 3000", StatedRate(30_000, 60.0, True)),
+        ("the rate limit of 50,000 input tokens per minute", StatedRate(50_000, 60.0, True)),
+        ("limited to 10 RPS", StatedRate(10, 1.0)),
+        ("your 40,000 TPM are used up", StatedRate(40_000, 60.0, True)),
+        ("You exceeded 200 requests per day", StatedRate(200, 86_400.0)),
+        ("Too many requests. Please wait 20 seconds.", None),
+        ("0 requests per second", None),
+        ("error 429 after 3 messages", None),
+        ("", None),
+    ],
+)
+def test_a_refusal_may_name_its_rate(text: str, said: StatedRate | None) -> None:
+    assert stated_rate(text) == said
+
+
+@given(st.text(max_size=200) | st.from_regex(r"\d{1,20} (requests|tokens) per \d{0,6} ?(second|day|m)s?"))
+def test_any_text_is_read_for_a_rate_within_bounds(text: str) -> None:
+    said = stated_rate(text)
+    assert said is None or (said.amount > 0 and said.seconds >= 1.0)
+
+
+def test_a_named_rate_by_the_second_spaces_calls_and_is_no_limit_by_the_minute() -> None:
+    rate = rate_limit.told(after_calls(Rate(), 0.0), StatedRate(10, 1.0), now=1.0)
+    assert rate.learned is None
+    assert rate_limit.spaced_until(rate) == pytest.approx(0.11)
+    assert rate_limit.calls_limit(rate, Limits()) is None
+
+
+def test_what_a_refusal_named_is_tried_out_again_after_an_hour() -> None:
+    rate = rate_limit.told(Rate(), StatedRate(900, 60.0, tokens=True), now=0.0)
+    rate = rate_limit.told(rate, StatedRate(10, 1.0), now=0.0)
+    assert rate_limit.tokens_limit(rate, Limits()) == 900
+    later = rate_limit.sent(rate, rate_limit.TOLD_FOR, 10)
+    assert (rate_limit.tokens_limit(later, Limits()), later.spacing) == (None, 0.0)
+
+
+def test_a_named_rate_by_the_minute_is_learned_and_one_by_the_day_is_not() -> None:
+    assert rate_limit.told(Rate(), StatedRate(3, 60.0), now=0.0).learned == 3
+    assert rate_limit.told(Rate(), StatedRate(3, 86_400.0), now=0.0) == Rate()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 20), st.lists(st.floats(0.0, 0.5), max_size=60))
+def test_evenly_spaced_calls_are_within_any_second(limit: int, gaps: list[float]) -> None:
+    rate = rate_limit.told(Rate(), StatedRate(limit, 1.0), now=0.0)
+    now, sent = 0.0, []
+    for gap in gaps:
+        now = max(now + gap, rate_limit.spaced_until(rate))
+        rate = rate_limit.sent(rate, now, 0)
+        sent.append(now)
+    for first in sent:
+        assert sum(first <= at < first + 1.0 for at in sent) <= limit
