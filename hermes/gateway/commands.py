@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from hermes.core.clock import Clock
@@ -74,7 +74,11 @@ class Commands:
             CommandSpec("reset", "the same as /new", self._new),
             CommandSpec("model", "which model answers", self._model_of, acts=False),
         )
-        self.specs: Mapping[str, CommandSpec] = {s.name: s for s in specs}
+        self.specs: dict[str, CommandSpec] = {s.name: s for s in specs}
+
+    def add(self, *specs: CommandSpec) -> None:
+        """More commands, by the part that carries them out. Where one runs, ``policy.routing`` says."""
+        self.specs.update((s.name, s) for s in specs)
 
     def knows(self, name: str) -> bool:
         """Whether a command of that name exists; others are ordinary text for the model."""

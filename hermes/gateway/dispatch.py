@@ -29,9 +29,9 @@ from hermes.gateway.lane import TurnLane, turn_input
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.questions import Questions
 from hermes.gateway.replies import PlatformReplies
-from hermes.gateway.waiting import Waiting
+from hermes.gateway.waiting import DueCommand, Role, Waiting
 from hermes.policy.busy import QUEUED, REFUSED, Begin, BusyMode, Interrupt, Queue, Refuse, Steer, when_busy
-from hermes.policy.routing import Command, command_is_stale, parse_command, speaks
+from hermes.policy.routing import Command, Lane, command_is_stale, lane_of, parse_command, speaks
 from hermes.runtime.lanes import LaneRun, Lanes
 from hermes.runtime.logs import get_logger
 from hermes.runtime.supervisor import Supervisor
@@ -163,9 +163,12 @@ class Dispatch:
         command = parse_command(event.text)
         if command is not None and self.commands.knows(command.name) and not speaks(command):
             stale = command_is_stale(event.sent_at, self.settings.ready_at, self.clock.now())
-            rows = await self.commands.run(row, session, event, command, stale=stale)
-            self.on_outcome(Outcome.COMMAND.value)
-            self.courier.offer(rows)
+            if lane_of(command) is Lane.IN and not stale:
+                self.waiting.add_command(session, row, event)
+                self._when_queued(row, session, event, self.waiting.count(session))
+                self.lanes.wake(session)
+                return
+            await self._command(row, session, event, command, stale=stale)
             if command.name == "stop" and not stale:
                 self.waiting.drop(session, row.id)
             return
@@ -174,6 +177,13 @@ class Dispatch:
             self._resume(session)
             return
         await self._join(row, session, event, command)
+
+    async def _command(
+        self, row: InboxRow, session: SessionId, event: MessageEvent, command: Command, *, stale: bool
+    ) -> None:
+        rows = await self.commands.run(row, session, event, command, stale=stale)
+        self.on_outcome(Outcome.COMMAND.value)
+        self.courier.offer(rows)
 
     async def _join(
         self, row: InboxRow, session: SessionId, event: MessageEvent, command: Command | None
@@ -196,16 +206,20 @@ class Dispatch:
                 return
             case Begin() | Steer() | Interrupt():
                 # after a restart the turn it was to steer may not have been resumed yet
-                self.waiting.add(session, row.id, event, steer=mode is BusyMode.STEER)
+                role = Role.STEER if mode is BusyMode.STEER else Role.MESSAGE
+                self.waiting.add(session, row.id, event, role)
             case Queue(place):
                 self.waiting.add(session, row.id, event)
-                after = self.settings.queue_notice_after
-                asyncio.get_running_loop().call_later(after, self._still_queued, row, session, event, place)
+                self._when_queued(row, session, event, place)
             case _:
                 assert_never(now)
         self._schedule(row, session)
         if isinstance(now, Interrupt):
             self.lane.interrupt(session)
+
+    def _when_queued(self, row: InboxRow, session: SessionId, event: MessageEvent, place: int) -> None:
+        after = self.settings.queue_notice_after
+        asyncio.get_running_loop().call_later(after, self._still_queued, row, session, event, place)
 
     def _still_queued(self, row: InboxRow, session: SessionId, event: MessageEvent, place: int) -> None:
         """Told only where the wait is felt: most answers are there before."""
@@ -286,6 +300,9 @@ class Dispatch:
 
     async def _serve(self, session: SessionId, run: LaneRun) -> None:
         while not self._stopped:
+            if (due := self.waiting.due_command(session)) is not None:
+                await self._due(session, due)
+                continue
             try:
                 claim = await self.turns.claim(session, self.clock.now(), self._may_take, self._first_step)
             except StoreUnavailable as error:
@@ -296,15 +313,35 @@ class Dispatch:
                 return
             events = self.waiting.take(row.id for row in claim.rows)
             going_on = await self.lane.run_turn(claim, events)
-            if not going_on or not (claim.resumed or claim.more):
+            in_lane = self.waiting.next_command(session) is not None
+            if not going_on or not (claim.resumed or claim.more or in_lane):
                 return  # what came meanwhile has woken this lane again
+
+    async def _due(self, session: SessionId, due: DueCommand) -> None:
+        """A command in its place; its row ends whatever it does, or the lane would stand still before it."""
+        command = parse_command(due.event.text)
+        try:
+            if command is None:
+                await self._finish(due.row, Outcome.IGNORED, "no command any more")
+            else:
+                await self._command(due.row, session, due.event, command, stale=False)
+        except StoreUnavailable as error:
+            log.error("command_waits_for_the_store", error=str(error))
+            await self.clock.sleep(STORE_RETRY_SECONDS)
+            return
+        except Exception as error:  # R26: dispatch: one row's fault is not its lane's
+            log.error("command_fault", row=due.row.id, error=repr(error))
+            await self._finish(due.row, Outcome.FAILED_TOLD, f"internal:{type(error).__name__}")
+        self.waiting.take([due.row.id])
 
     def _may_take(self, row: InboxRow) -> bool | None:
         """A row enters a turn only after triage: until then it may be a command or an answer (R12).
 
         Runs on the writer's thread; looks at memory only.
         """
-        return self.access.may_run(row) if self.waiting.knows(row.id) else None
+        if row.session_id is None or not self.waiting.may_begin(row.session_id, row.id):
+            return None
+        return self.access.may_run(row)
 
     def _first_step(self, claim: Claim) -> StepIntent | None:
         """On the writer's thread: only what is in memory already is looked at."""

@@ -132,3 +132,30 @@ def test_what_stop_ended_no_longer_counts_as_waiting(make: Make) -> None:
     world.run(2)
     world.say("third")
     assert world.run(20).heard()[-1] == "You said: third"
+
+
+def test_a_command_that_changes_the_session_takes_its_place_in_it(make: Make) -> None:
+    world = make([answer("one", after=10.0)], settings=mode("queue", queue_notice_after=3600))
+    world.say("first")
+    world.run(2)
+    world.say("second")
+    world.say("/new")
+    world.say("third")
+    world.run(60)
+    assert world.heard()[:2] == ["one", "You said: second"]
+    assert world.heard()[2].startswith("A new conversation begins")
+    assert world.heard()[3] == "You said: third"
+    assert [len(request.items) for request in world.model.requests] == [1, 3, 1]
+
+
+def test_stop_also_drops_a_command_that_waits(make: Make) -> None:
+    world = make([answer("one", after=10.0)])
+    world.say("first")
+    world.run(2)
+    world.say("/new")
+    world.say("/stop")
+    world.run(60)
+    assert [outcome for _, outcome in world.outcomes()] == ["stopped", "stopped", "command"]
+    world.say("go on")
+    world.run(20)
+    assert len(world.model.requests[-1].items) == 2
