@@ -42,6 +42,7 @@ def attach(gateway: Gateway, machine: Machine, media: SqliteMedia) -> Gateway:
     gateway.lane.attachments = Attachments(
         gateway.platforms, media, machine.offload, machine.clock, attachment_settings(config),
         transcriber=_transcriber(config, gateway, machine), tell=_tell(gateway, machine),
+        checkpoints=machine.checkpoints,
     )  # fmt: skip
     return gateway
 

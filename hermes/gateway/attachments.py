@@ -27,7 +27,7 @@ from hermes.core.attachments import (
     Transcriber,
 )
 from hermes.core.clock import Clock
-from hermes.core.delivery import DeliveryReason
+from hermes.core.delivery import DeliveryReason, Sent
 from hermes.core.errors import PlatformFailure
 from hermes.core.events import Address, AttachmentRef, MessageEvent
 from hermes.core.ids import InboxId
@@ -35,6 +35,7 @@ from hermes.core.ports import TurnInput
 from hermes.gateway.platform_book import PlatformBook
 from hermes.policy.attachments import is_recording, mime_of, too_large
 from hermes.policy.delivery import classify_delivery
+from hermes.runtime.checkpoints import Checkpoints
 from hermes.runtime.documents import document_text
 from hermes.runtime.logs import get_logger
 from hermes.runtime.offload import Offload
@@ -83,7 +84,9 @@ class Attachments:
         *,
         transcriber: Transcriber | None = None,
         tell: Callable[[Address, str], Awaitable[None]] = tell_nobody,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
+        self._checkpoints = checkpoints if checkpoints is not None else Checkpoints(None)
         self._platforms = platforms
         self._media = media
         self._offload = offload
@@ -140,11 +143,14 @@ class Attachments:
             return await self._give_up(row, attachment, "the platform did not give it out")
         if len(content) > limit:
             return await self._give_up(row, attachment, too_large(limit))
+        self._checkpoints.reach("after_download")
         try:
-            return Fetched(await self._media.keep(row, attachment, content, self._clock.now()))
+            kept = await self._media.keep(row, attachment, content, self._clock.now())
         except OSError as error:
             log.error("attachment_not_kept", row=row, error=error.strerror)
             return Fetched(None, "it could not be stored here")
+        self._checkpoints.reach("after_attachment")
+        return Fetched(kept)
 
     async def _download(self, source: TurnInput, attachment: AttachmentRef, limit: int) -> bytes:
         """Tried again while time may help. Raises PlatformFailure."""
@@ -154,7 +160,8 @@ class Attachments:
                 return await platform.download(attachment, limit)
             except PlatformFailure as failure:
                 verdict = classify_delivery(failure.facts)
-                if verdict.reason not in _AGAIN:
+                refused = verdict.reason is DeliveryReason.UNKNOWN and failure.facts.sent is Sent.REFUSED
+                if verdict.reason not in _AGAIN or refused:
                     raise
                 wait = max(PAUSE * 2.0 ** (attempt - 1), verdict.retry_after or 0.0)
             await self._clock.sleep(wait)

@@ -199,7 +199,8 @@ class SimPlatform:
             raise PlatformFailure(self.server.download_failures.popleft())
         content = self.server.files[attachment.ref]
         if len(content) > limit:
-            raise PlatformFailure(DeliveryFacts(PLATFORM, "TooBig", message=f"the file is over {limit} bytes"))
+            told = f"the file is over {limit} bytes"
+            raise PlatformFailure(DeliveryFacts(PLATFORM, "TooBig", message=told, sent=Sent.REFUSED))
         return content
 
     async def rebuild(self) -> None:
