@@ -8,8 +8,10 @@ from hermes.core.events import Address
 from hermes.core.ids import DeliveryId, IntentId, SessionId, TurnId
 from hermes.core.principals import PrincipalId
 from hermes.core.records import Claim, Draft, InboxRow, StartedTool, ToolEffect, TurnCause
+from hermes.core.urgency import Urgency
 from hermes.store.ledger import charge_open
-from hermes.store.rows import INBOX_COLUMNS, TURNS_OPEN, inbox_row
+from hermes.store.rows import INBOX_COLUMNS, inbox_row
+from hermes.store.snapshots import live_history
 
 
 def begin_turn(
@@ -23,11 +25,12 @@ def begin_turn(
     reply_to = None if chat.kind.value == "private" else last.update.message_ref
     address = Address(last.update.platform, last.update.account, chat.chat_id, chat.thread_id, reply_to)
     generation = conn.execute("SELECT generation FROM sessions WHERE id=?", (session,)).fetchone()[0]
+    urgency = min(row.update.urgency for row in rows)
     turn = conn.execute(
         "INSERT INTO turns(session_id, principal_id, generation, epoch, state, platform, account, chat_id, thread_id, "
-        "reply_to, claim_generation, created_at) VALUES (?,?,?,1,'running',?,?,?,?,?,?,?)",
+        "reply_to, claim_generation, created_at, urgency) VALUES (?,?,?,1,'running',?,?,?,?,?,?,?,?)",
         (session, last.principal_id, generation, address.platform, address.account, address.chat_id,
-         address.thread_id, address.reply_to, owner, now),
+         address.thread_id, address.reply_to, owner, now, urgency),
     ).lastrowid  # fmt: skip
     assert turn is not None
     conn.executemany(
@@ -36,7 +39,7 @@ def begin_turn(
     )
     return Claim(
         TurnId(turn), session, last.principal_id, 1, False, address, tuple(rows),
-        live_history(conn, session), 1, 0.0,
+        live_history(conn, session), 1, 0.0, urgency=urgency,
     )  # fmt: skip
 
 
@@ -45,7 +48,7 @@ def resume_turn(
 ) -> Claim | None:
     """The session's unfinished turn under a new epoch; None while it is suspended."""
     turn, state, epoch, principal, platform, account, chat, thread, reply_to = found[:9]
-    step, active, parked, crashes, cause = found[9:]
+    step, active, parked, crashes, cause, urgency = found[9:]
     if state == "suspended":
         return None
     conn.execute(
@@ -82,23 +85,5 @@ def resume_turn(
         Draft(draft[0], DeliveryId(draft[1]), draft[2]) if draft else None,
         parked=bool(parked), started=started, suspect=int(str(crashes)) >= 2,
         cause=TurnCause(str(cause)) if cause is not None else None, spent_tokens=tokens,
+        urgency=Urgency(int(str(urgency))),
     )  # fmt: skip
-
-
-def live_history(conn: sqlite3.Connection, session: SessionId) -> tuple[str, ...]:
-    """The items a model is to see, oldest first, as JSON texts.
-
-    An open turn goes on in the generation it began in, whatever /new did meanwhile: its own words are there.
-    """
-    open_turn = conn.execute(
-        f"SELECT generation FROM turns WHERE session_id=? AND {TURNS_OPEN} LIMIT 1", (session,)
-    ).fetchone()
-    return tuple(
-        r[0]
-        for r in conn.execute(
-            "SELECT m.item FROM messages m JOIN sessions s ON s.id=m.session_id WHERE m.session_id=? AND "
-            "m.generation=coalesce(?, s.generation) AND m.live=1 AND "
-            "(m.seq>=s.cut_seq OR m.generation<>s.generation) ORDER BY m.seq",
-            (session, open_turn[0] if open_turn else None),
-        )
-    )

@@ -45,7 +45,7 @@ def _sweep(conn: sqlite3.Connection, ages: Ages, now: float) -> int:
         "(SELECT platform, account, dedup_key FROM seen_keys WHERE seen_at<? LIMIT ?)",
         (now - ages.seen_keys, BATCH),
     ).rowcount
-    gone += _ledger(conn, now - ages.messages)
+    gone += _ledger(conn, now - ages.messages) + _snapshots(conn, now - ages.messages)
     return gone + _turns(conn, now - max(ages.inbox, ages.outbox)) + _messages(conn, now - ages.messages)
 
 
@@ -58,6 +58,14 @@ def _ledger(conn: sqlite3.Connection, before: float) -> int:
     return gone + conn.execute(
         "DELETE FROM spend WHERE key IN (SELECT key FROM spend WHERE at<? LIMIT ?)", (before, BATCH)
     ).rowcount
+
+
+def _snapshots(conn: sqlite3.Connection, before: float) -> int:
+    """As old as messages: all that such a summary tells of is gone with it."""
+    due = conn.execute("SELECT id FROM snapshots WHERE created_at<? LIMIT ?", (before, BATCH)).fetchall()
+    conn.executemany("UPDATE sessions SET snapshot_id=NULL WHERE snapshot_id=?", due)
+    conn.executemany("DELETE FROM snapshots WHERE id=?", due)
+    return len(due)
 
 
 def _turns(conn: sqlite3.Connection, before: float) -> int:

@@ -25,10 +25,11 @@ from hermes.core.records import (
 from hermes.core.stores import NOTE_ONLY
 from hermes.core.transcript import Item, ToolResultItem, UserItem, dump_item, searchable_text
 from hermes.store import delivery_of_turn
-from hermes.store.claims import begin_turn, live_history, resume_turn
+from hermes.store.claims import begin_turn, resume_turn
 from hermes.store.database import Database
 from hermes.store.ledger import charge_open, reserve, settle
 from hermes.store.rows import INBOX_COLUMNS, INBOX_OPEN, OUTBOX_OPEN, TURNS_OPEN, inbox_row
+from hermes.store.snapshots import live_history
 
 
 class SqliteTurns:
@@ -52,7 +53,7 @@ class SqliteTurns:
         def claim(conn: sqlite3.Connection) -> Claim | None:
             open_turn = conn.execute(
                 "SELECT id, state, epoch, principal_id, platform, account, chat_id, thread_id, reply_to, step, "
-                "active_seconds, parked, crashes, cause FROM turns WHERE session_id=? AND state<>'done' LIMIT 1",
+                "active_seconds, parked, crashes, cause, urgency FROM turns WHERE session_id=? AND state<>'done' LIMIT 1",
                 (session,),
             ).fetchone()
             if open_turn is not None:
@@ -120,6 +121,7 @@ class SqliteTurns:
                         "UPDATE inbox SET state='claimed', turn_id=?, claim_generation=? WHERE id=?",
                         (turn, generation, number),
                     )
+                    conn.execute("UPDATE turns SET urgency=min(urgency, ?) WHERE id=?", (int(row.update.urgency), turn))
                     bound.append(row)
                 else:
                     _refuse(conn, row, now)
