@@ -145,7 +145,7 @@ class Closing:
         if isinstance(reserved, Refusal):
             return None
         account.begun(reserved, Purpose.CLOSING)
-        ask = Ask(system, said, (), claim.principal_id, max_output=CLOSING_OUTPUT)
+        ask = Ask(system, said, (), claim.principal_id, claim.urgency, max_output=CLOSING_OUTPUT)
         answer = await self._pipeline.call(ask, observer, deadline, account)
         match answer:
             case Answered(reply, by) if reply.text.strip() and not reply.tool_calls:

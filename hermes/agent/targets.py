@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hermes.core.failures import Verdict
-from hermes.core.governor import Urgency
 from hermes.core.money import Price, Refusal
 from hermes.core.ports import Provider
 from hermes.core.transcript import Item, ModelReply, ToolSpec
+from hermes.core.urgency import Urgency
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,7 @@ class TurnLoop:
         new = compose(inputs, self.zone)
         step = claim.step
         guard = await self._toolbox.guard(claim)
+        urgency = claim.urgency
         while True:
             calls = open_calls(tuple(items))
             if calls:
@@ -148,7 +149,9 @@ class TurnLoop:
             if limit is not None:
                 return await self._used_up_end(going, step, new, tuple(items), limit, deadline)
             if step > 1:
-                new += compose(await persist(self._clock, more), self.zone)
+                steered = await persist(self._clock, more)
+                urgency = min((urgency, *(one.row.update.urgency for one in steered)))
+                new += compose(steered, self.zone)
             items += [entry.item for entry in new]
             guard.hear(entry.item for entry in new)
             reserved = claim.reservation
@@ -160,7 +163,7 @@ class TurnLoop:
             account.begun(reserved)
             self._checkpoints.reach("after_step_intent")
             system = self.instructions.system(claim.address.platform)
-            ask = Ask(system, tuple(items), self._toolbox.specs, claim.principal_id)
+            ask = Ask(system, tuple(items), self._toolbox.specs, claim.principal_id, urgency)
             answer = await self.pipeline.call(ask, observer, deadline, account)
             new = ()
             match answer:

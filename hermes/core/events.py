@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hermes.core.principals import ChatRef, Identity
+from hermes.core.urgency import Urgency
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class RawUpdate:
     sent_at: float | None = None
     merge_key: str | None = None  # parts of an album or of a client-split paste share one (R7)
     problem: str | None = None  # why the envelope could not be read
+    urgency: Urgency = Urgency.INTERACTIVE  # whether somebody waits for what comes of it (R29)
     addressed: bool = True  # in a group: it names the bot, or replies to it (group policy decides what that means)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from typing import Protocol
 
 from hermes.core.failures import Verdict
@@ -13,14 +13,7 @@ from hermes.core.ids import SessionId, TurnId
 from hermes.core.money import Settlement
 from hermes.core.principals import PrincipalId
 from hermes.core.records import NewDelivery, OutboxRow
-
-
-class Urgency(IntEnum):
-    """Who waits for the answer; a lower number is more urgent (R29)."""
-
-    INTERACTIVE = 0
-    BACKGROUND = 1
-    SCHEDULE = 2
+from hermes.core.urgency import Urgency
 
 
 class Circuit(StrEnum):

@@ -11,6 +11,7 @@ from hermes.core.ids import DeliveryId, InboxId, IntentId, MessageSeq, QuestionI
 from hermes.core.money import Quote, Refusal, Reservation, Settlement
 from hermes.core.principals import ChatRef, PrincipalId
 from hermes.core.transcript import Item, ToolResultItem
+from hermes.core.urgency import Urgency
 
 
 class InboxState(StrEnum):
@@ -202,6 +203,7 @@ class Claim:
     cause: TurnCause | None = None  # its end was decided before (a /stop): end it, do not run it
     suspect: bool = False  # crashed with a local step open, twice or more: run it alone (R15)
     spent_tokens: int = 0  # by its calls so far, all processes together
+    urgency: Urgency = Urgency.INTERACTIVE  # that of its most urgent input
     reservation: Reservation | Refusal | None = None  # the first step's, where the claim began it
 
 

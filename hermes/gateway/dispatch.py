@@ -243,9 +243,9 @@ class Dispatch:
     def _schedule(self, row: InboxRow, session: SessionId) -> None:
         hold = self.lane.hold_for(row)
         if hold > 0:
-            asyncio.get_running_loop().call_later(hold, self.lanes.wake, session)
+            asyncio.get_running_loop().call_later(hold, self.lanes.wake, session, row.update.urgency)
         else:
-            self.lanes.wake(session)
+            self.lanes.wake(session, row.update.urgency)
 
     def _resume(self, session: SessionId) -> None:
         self.lanes.wake(session)

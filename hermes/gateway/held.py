@@ -13,7 +13,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from hermes.core.governor import Admissions, CallRequest, Granted, Refused, Urgency
+from hermes.core.governor import Admissions, CallRequest, Granted, Refused
+from hermes.core.urgency import Urgency
 from hermes.policy.classify import classify, facts_from_record
 
 LONGEST_WAIT = 600.0

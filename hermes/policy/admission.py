@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from hermes.core.governor import CallRequest, Circuit, Guard, Urgency
+from hermes.core.governor import CallRequest, Circuit, Guard
+from hermes.core.urgency import Urgency
 from hermes.policy.breaker import Breaker, circuit, probe_is_free
 from hermes.policy.rate_limit import (
     Limits,
@@ -20,10 +21,13 @@ from hermes.policy.rate_limit import (
 )
 
 AGE = 60.0
-"""Seconds of waiting that make a call one class more urgent."""
+"""Seconds of waiting that make a call one class more urgent; none becomes as urgent as one that a person waits for."""
 
 SHARES: Mapping[Urgency, int] = {Urgency.BACKGROUND: 10, Urgency.SCHEDULE: 20}
 """One grant in so many goes to a class that has somebody waiting, however busy the more urgent ones are."""
+
+AGED_SHARE = 4
+"""The same for a call that has waited so long that it would be interactive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +116,13 @@ class Waiting:
 
 @dataclass(slots=True)
 class Served:
-    """Who was served lately: the numbers of each principal's last grant, grants since each class had one."""
+    """Who was served lately: the numbers of each principal's last grant, grants since each class had one, and how
+    many in a row nobody waited for."""
 
     grants: int = 0
     last: dict[str, int] = field(default_factory=dict)
     passed: dict[Urgency, int] = field(default_factory=dict)
+    unattended: int = 0
 
     LIMIT = 10_000
 
@@ -126,6 +132,7 @@ class Served:
         if len(self.last) >= self.LIMIT:
             self.last.clear()
         self.last[principal] = self.grants
+        self.unattended = 0 if urgency is Urgency.INTERACTIVE else self.unattended + 1
         for other in SHARES:
             self.passed[other] = 0 if other is urgency else self.passed.get(other, 0) + 1
 
@@ -133,15 +140,21 @@ class Served:
 def most_urgent(queue: Sequence[Waiting], served: Served, now: float) -> int:
     """The index of the call that is next; the queue must not be empty.
 
-    A class whose share is due comes first, then the most urgent class (waiting raises it), in it the
-    principal that was served longest ago, of its calls the oldest.
+    A class whose share is due comes first, but never two grants in a row while a person waits; then the most urgent
+    class (waiting raises it, below the interactive), in it the principal that was served longest ago, of its calls
+    the oldest.
     """
-    due = [u for u, share in SHARES.items() if served.passed.get(u, 0) >= share - 1]
 
-    def rank(index: int) -> tuple[int, int, int, float]:
+    def rank(index: int) -> tuple[int, int, float]:
         one = queue[index]
-        aged = max(0, int(one.urgency) - int((now - one.since) // AGE))
-        return (0 if one.urgency in due else 1, aged, served.last.get(one.principal, 0), one.since)
+        if one.urgency is Urgency.INTERACTIVE:
+            place = 0
+        else:
+            raised = int(one.urgency) - int(max(0.0, now - one.since) // AGE)
+            share = AGED_SHARE if raised <= 0 else SHARES[Urgency(raised)]
+            due = served.unattended == 0 and served.passed.get(one.urgency, 0) >= share - 1
+            place = -1 if due else max(1, raised)
+        return place, served.last.get(one.principal, 0), one.since
 
     return min(range(len(queue)), key=rank)
 

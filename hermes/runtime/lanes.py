@@ -7,24 +7,33 @@ import contextvars
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
+from hermes.core.urgency import Urgency
+
+AGE = 60.0
+"""Seconds of waiting that make a key one class more urgent."""
+RESERVED = 4
+"""One in so many of the width is for keys that a person waits for."""
+
 K = TypeVar("K", bound=Hashable)
 
 
 class LaneRun:
     """One run of the handler. `cause`: why it is being cancelled; None as long as it is not."""
 
-    __slots__ = ("_again", "_task", "cause")
+    __slots__ = ("_again", "_task", "cause", "urgency")
 
-    def __init__(self) -> None:
+    def __init__(self, urgency: Urgency) -> None:
         self.cause: object | None = None
-        self._again = False
+        self.urgency = urgency
+        self._again: Urgency | None = None
         self._task: asyncio.Task[None] | None = None
 
 
 class Lanes(Generic[K]):
     """Runs `handler(key, run)` whenever `key` has work: at most once per key and `width` in all at a time.
 
-    Keys beyond the width wait first come, first served. What the handler raises goes to
+    Keys beyond the width wait, those that a person waits for first, else first come, first served; a share of the
+    width is only for them. A key that waits becomes more urgent with time. What the handler raises goes to
     `on_error(key, error)` and ends only that run. Must be used from one loop; `wake` and `cancel` never wait.
     """
 
@@ -41,32 +50,64 @@ class Lanes(Generic[K]):
         self._handler = handler
         self._on_error = on_error
         self._running: dict[K, LaneRun] = {}
-        self._waiting: dict[K, None] = {}
+        self._waiting: dict[Urgency, dict[K, float]] = {urgency: {} for urgency in Urgency}
+        self._unattended = 0
         self._stopped = False
 
     def __len__(self) -> int:
         """Keys that run or wait."""
-        return len(self._running) + len(self._waiting)
+        return len(self._running) + self.waiting
 
     @property
     def waiting(self) -> int:
         """Keys that wait for width."""
-        return len(self._waiting)
+        return sum(map(len, self._waiting.values()))
 
-    def wake(self, key: K) -> None:
+    def wake(self, key: K, urgency: Urgency = Urgency.INTERACTIVE) -> None:
         """`key` has work. Any number of calls before a run begins make one run; during a run, one more.
 
-        Ignored after `stop_intake`.
+        The most urgent call counts. Ignored after `stop_intake`.
         """
         if self._stopped:
             return
         run = self._running.get(key)
         if run is not None:
-            run._again = True
-        elif self._waiting or len(self._running) >= self._width:
-            self._waiting[key] = None
-        else:
-            self._start(key)
+            run._again = urgency if run._again is None else min(run._again, urgency)
+            return
+        self._queue(key, urgency)
+        self._fill()
+
+    def _queue(self, key: K, urgency: Urgency) -> None:
+        now = asyncio.get_running_loop().time()
+        for other, keys in self._waiting.items():
+            if key in keys:
+                if other <= urgency:
+                    return
+                now = keys.pop(key)
+        self._waiting[urgency][key] = now
+
+    def _fill(self) -> None:
+        while len(self._running) < self._width and (found := self._next()) is not None:
+            key, urgency = found
+            del self._waiting[urgency][key]
+            self._start(key, urgency)
+
+    def _next(self) -> tuple[K, Urgency] | None:
+        """The oldest key of the most urgent class that may run now; waiting raises a class."""
+        now = asyncio.get_running_loop().time()
+        best: tuple[tuple[int, float], K, Urgency] | None = None
+        for urgency, keys in self._waiting.items():
+            if not keys or (urgency is not Urgency.INTERACTIVE and self._unattended >= self._width - self._reserve):
+                continue
+            key, since = next(iter(keys.items()))
+            place = (max(0, int(urgency) - int((now - since) // AGE)), since)
+            if best is None or place < best[0]:
+                best = place, key, urgency
+        return None if best is None else best[1:]
+
+    @property
+    def _reserve(self) -> int:
+        return self._width // RESERVED
 
     def cancel(self, key: K, cause: object) -> bool:
         """Records the cause, then cancels the run (R14); the first cause stays. False: nothing runs."""
@@ -88,7 +129,8 @@ class Lanes(Generic[K]):
     def stop_intake(self) -> None:
         """No further run begins; those that wait are forgotten (their work is on disk)."""
         self._stopped = True
-        self._waiting.clear()
+        for keys in self._waiting.values():
+            keys.clear()
 
     async def drain(self, timeout: float) -> list[K]:  # noqa: ASYNC109 - answers who still runs
         """Waits up to `timeout` seconds until nothing runs or waits; answers the keys that still run.
@@ -106,9 +148,10 @@ class Lanes(Generic[K]):
             await asyncio.sleep(0)  # the lanes' own callbacks
         return list(self._running)
 
-    def _start(self, key: K) -> None:
-        run = LaneRun()
+    def _start(self, key: K, urgency: Urgency) -> None:
+        run = LaneRun(urgency)
         self._running[key] = run
+        self._unattended += urgency is not Urgency.INTERACTIVE
         # A context of its own: what the waker bound for its log lines is not this run's.
         run._task = asyncio.get_running_loop().create_task(
             self._run(key, run), name="lane", context=contextvars.Context()
@@ -121,11 +164,9 @@ class Lanes(Generic[K]):
     def _finished(self, key: K, run: LaneRun, task: asyncio.Task[None]) -> None:
         run._task = None  # breaks the cycle run -> task -> coroutine -> run
         del self._running[key]
-        if run._again and not self._stopped:
-            self._waiting[key] = None  # behind those that wait already
-        while self._waiting and len(self._running) < self._width:
-            following = next(iter(self._waiting))
-            del self._waiting[following]
-            self._start(following)
+        self._unattended -= run.urgency is not Urgency.INTERACTIVE
+        if run._again is not None and not self._stopped:
+            self._queue(key, run._again)  # behind those that wait already
+        self._fill()
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_error(key, error)

@@ -11,10 +11,11 @@ from hermes.core.events import Address, RawUpdate
 from hermes.core.ids import DeliveryId, InboxId, SessionId, TurnId
 from hermes.core.principals import ChatKind, ChatRef, Identity, PrincipalId
 from hermes.core.records import InboxRow, NewDelivery, OutboxRow, OutboxState, Priority
+from hermes.core.urgency import Urgency
 
 INBOX_COLUMNS = (
     "id, platform, account, dedup_key, message_ref, session_id, principal_id, user_id, display, chat_id, "
-    "chat_kind, thread_id, merge_key, raw, problem, attempts, received_at, sent_at"
+    "chat_kind, thread_id, merge_key, raw, problem, attempts, received_at, sent_at, urgency"
 )
 OUTBOX_COLUMNS = (
     "seq, delivery_id, part, platform, account, chat_id, thread_id, reply_to, operation, priority, payload, nonce, "
@@ -47,6 +48,7 @@ def inbox_row(r: Sequence[Any]) -> InboxRow:
         sent_at=r[17],
         merge_key=r[12],
         problem=r[14],
+        urgency=Urgency(r[18]),
     )
     session = SessionId(r[5]) if r[5] is not None else None
     principal = PrincipalId(r[6]) if r[6] is not None else None

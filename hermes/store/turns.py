@@ -53,7 +53,8 @@ class SqliteTurns:
         def claim(conn: sqlite3.Connection) -> Claim | None:
             open_turn = conn.execute(
                 "SELECT id, state, epoch, principal_id, platform, account, chat_id, thread_id, reply_to, step, "
-                "active_seconds, parked, crashes, cause, urgency FROM turns WHERE session_id=? AND state<>'done' LIMIT 1",
+                "active_seconds, parked, crashes, cause, urgency FROM turns WHERE session_id=? AND state<>'done' "
+                "LIMIT 1",
                 (session,),
             ).fetchone()
             if open_turn is not None:
@@ -231,7 +232,8 @@ class SqliteTurns:
     async def new_generation(self, session: SessionId, now: float) -> None:
         await self._db.write(
             lambda conn: conn.execute(
-                "UPDATE sessions SET generation=generation+1, cut_seq=0, snapshot_id=NULL, last_active_at=? WHERE id=?",
+                "UPDATE sessions SET generation=last_generation+1, last_generation=last_generation+1, cut_seq=0, "
+                "snapshot_id=NULL, title=NULL, last_active_at=? WHERE id=?",
                 (now, session),
             )
         )

@@ -12,7 +12,8 @@ import pytest
 from hermes.agent.governor import Governor
 from hermes.agent.upstream import Grant
 from hermes.core.failures import Reason, Verdict
-from hermes.core.governor import CallRequest, Circuit, Guard, Refused, StoredUpstream, Urgency
+from hermes.core.governor import CallRequest, Circuit, Guard, Refused, StoredUpstream
+from hermes.core.urgency import Urgency
 from hermes.policy.rate_limit import Limits
 from hermes.runtime.virtual import VirtualClock, VirtualLoop, run_virtual, running_clock
 

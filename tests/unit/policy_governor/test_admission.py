@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes.core.governor import CallRequest, Guard, Urgency
+from hermes.core.governor import CallRequest, Guard
+from hermes.core.urgency import Urgency
 from hermes.policy.admission import (
     Go,
     Health,
@@ -86,9 +87,43 @@ def test_the_interactive_go_first_and_each_class_keeps_its_share() -> None:
     assert order.count(Urgency.SCHEDULE) in (2, 3)
 
 
-def test_waiting_makes_more_urgent() -> None:
-    queue = [Waiting(Urgency.INTERACTIVE, "a", 150.0), Waiting(Urgency.SCHEDULE, "b", 0.0)]
-    assert queue[most_urgent(queue, Served(), 150.0)].principal == "b"
+def test_waiting_makes_more_urgent_but_not_than_a_person() -> None:
+    queue = [Waiting(Urgency.BACKGROUND, "a", 100.0), Waiting(Urgency.SCHEDULE, "b", 30.0)]
+    assert queue[most_urgent(queue, Served(), 150.0)].principal == "b", "as urgent now, and waiting longer"
+    queue += [Waiting(Urgency.INTERACTIVE, "c", 149.0)]
+    assert queue[most_urgent(queue, Served(), 150.0)].principal == "c"
+
+
+def test_a_call_that_waits_for_long_gets_one_grant_in_four() -> None:
+    queue = [Waiting(Urgency.INTERACTIVE, f"p{n}", 0.0) for n in range(100)]
+    queue += [Waiting(Urgency.SCHEDULE, f"s{n}", 0.0) for n in range(20)]
+    order = [one.urgency for one in serve(queue, 40, 200.0)]
+    assert order.count(Urgency.SCHEDULE) in (9, 10)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(Urgency), st.sampled_from("abcdef"), st.floats(0.0, 500.0)), max_size=60),
+    st.lists(st.tuples(st.sampled_from(Urgency), st.sampled_from("abcdef")), max_size=30),
+)
+def test_a_person_waits_for_one_unattended_grant_at_most(
+    queue: list[tuple[Urgency, str, float]], before: list[tuple[Urgency, str]]
+) -> None:
+    served = Served()
+    for urgency, principal in before:
+        served.note(urgency, principal)
+    waiting = [Waiting(*one) for one in queue] + [Waiting(Urgency.INTERACTIVE, "person", 499.0)]
+    unattended = 0
+    while True:
+        one = waiting.pop(most_urgent(waiting, served, 500.0))
+        served.note(one.urgency, one.principal)
+        if one.urgency is Urgency.INTERACTIVE:
+            unattended = 0
+            if one.principal == "person":
+                return
+        else:
+            unattended += 1
+        assert unattended <= 1
 
 
 def test_nobody_is_served_again_before_the_others() -> None:
