@@ -61,6 +61,10 @@ def make_platform(name: str, config: PlatformConfig, network: Network) -> Platfo
                 resolver=network.resolver,
                 proxy=network.proxy,
             )
+        case DiscordConfig():
+            from hermes.platforms.discord.create import create as create_discord
+
+            return create_discord(config, resolver=network.resolver, proxy=network.proxy)
         case WebConfig():
             from hermes.platforms.web.adapter import WebPlatform
 

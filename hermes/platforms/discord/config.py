@@ -32,6 +32,11 @@ class DiscordConfig(ChatPlatformConfig):
     )
     catch_up_age: Duration = key(86_400.0, "Oldest message read after a gap.", reload=Reload.LIVE, ge=0)
     request_timeout: Duration = key(30.0, "Longest wait for an answer.", gt=0)
+    connect_timeout: Duration = key(10.0, "Longest wait for a connection.", gt=0)
+    stall_after: Duration = key(
+        90.0, "Silence of the gateway, heartbeats included, after which the connection counts as dead.", gt=0
+    )
+    connections: Whole = key(32, "Most requests at once.", ge=2)
 
     user_id: ClassVar[re.Pattern[str]] = re.compile(r"[0-9]+\Z")
     user_id_says: ClassVar[str] = "a number, as Discord numbers its users"

@@ -1,0 +1,377 @@
+"""The Discord platform: one gateway session for what comes, REST for the history and for what goes.
+
+    receive ── a frame, or one page of a history ─► events in order ─► Batch with cursors ── (T1) ─► confirm
+    send ── payload of render ─► create with enforced nonce | edit | delete | reaction ─► message id
+
+Discord keeps nothing for us and is told nothing: after each gap every channel is read from its cursor on, and its
+live events wait behind that (R4, R5). Nothing here retries: each failure is told once, as facts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp.abc import AbstractResolver
+
+from hermes.core.delivery import MARK_PREFIX, Operation
+from hermes.core.errors import PlatformFailure
+from hermes.core.events import Address, AttachmentRef, Batch, Event, RawUpdate
+from hermes.core.ports import Outgoing, Receipt
+from hermes.core.records import OutgoingPart
+from hermes.platforms.discord.calls import call_of, channel_of, content_of, nonce_of, with_buttons
+from hermes.platforms.discord.channels import Channels
+from hermes.platforms.discord.envelope import PLATFORM, SAID, Envelopes
+from hermes.platforms.discord.failures import FailureReader
+from hermes.platforms.discord.history import History
+from hermes.platforms.discord.normalise import normalise
+from hermes.platforms.discord.render import render
+from hermes.platforms.discord.rest import Rest, segment
+from hermes.platforms.discord.session import Session
+
+API_ADDRESS = "https://discord.com/api/v10"
+CLOSE_LIMIT = 5.0
+TYPING_LIMIT = 5.0
+ANSWER_LIMIT = 2.0  # seconds for telling a pressed button that it was heard; Discord gives it three
+ANSWERS = 20  # interactions answered before one cycle; the rest show "did not respond"
+MOST_EVENTS = 200  # of one batch
+CURSORS_EVERY = 30.0  # seconds after which cursors without a message of ours are written
+NONCE_TRUST = 60.0
+"""Seconds for which Discord surely knows a nonce ("the past few minutes"): an older create is looked for first."""
+DEFERRED_UPDATE, HEARD, EPHEMERAL = 6, 4, 1 << 6
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds in seconds and counts; see ``config``."""
+
+    request: float = 30.0
+    connect: float = 10.0
+    stall_after: float = 90.0
+    identify_pause: float = 5.0
+    catch_up_messages: int = 200
+    catch_up_age: float = 86_400.0
+    connections: int = 32
+
+
+class DiscordPlatform:
+    """One bot. ``api_url`` and ``gateway_url`` replace Discord's own. ``wall`` gives unix seconds."""
+
+    name = PLATFORM
+    delivers_at_commit = False
+    creates_are_safe = True
+
+    def __init__(
+        self,
+        token: str,
+        *,
+        api_url: str = "",
+        gateway_url: str = "",
+        limits: Limits | None = None,
+        resolver: AbstractResolver | None = None,
+        proxy: str | None = None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._token = token
+        self._address = (api_url or API_ADDRESS).rstrip("/")
+        self._gateway = gateway_url
+        self.limits = limits or Limits()
+        self._network = (resolver, proxy)
+        self._wall = wall
+        self._envelopes = Envelopes("")
+        self.failures = FailureReader(token)
+        self._channels = Channels()
+        self._late: deque[tuple[str, Any]] = deque()
+        self._unconfirmed: Batch | None = None
+        self._ready: list[RawUpdate] = []
+        self._ready_presses: list[Pressed] = []
+        self._pressed: list[Pressed] = []
+        self._cursors_at = time.monotonic()
+        self._rest, self._session, self._history = self._fresh()
+
+    def _fresh(self) -> tuple[Rest, Session, History]:
+        resolver, proxy = self._network
+        bounds = self.limits
+        rest = Rest(
+            self._token, self._address, connections=bounds.connections, connect_timeout=bounds.connect,
+            read_timeout=bounds.request, resolver=resolver, proxy=proxy,
+        )  # fmt: skip
+        session = Session(
+            rest, self._token, self.failures, stall_after=bounds.stall_after,
+            open_limit=bounds.connect + bounds.request, pause=bounds.identify_pause, draw=random.random,
+        )  # fmt: skip
+        return rest, session, History(rest, self.failures, bounds.request)
+
+    @property
+    def account(self) -> str:
+        """The bot's user id; known after ``connect``."""
+        return self._envelopes.account
+
+    async def connect(self) -> None:
+        """Proves the token, opens a session and waits for its READY. Raises PlatformFailure."""
+        await self._rest.open()
+        me = await self._call("GET", "/users/@me")
+        if not isinstance(me, dict) or not isinstance(me.get("id"), str):
+            raise PlatformFailure(self.failures.garbage("users/@me"))
+        self._envelopes.account = me["id"]
+        door = await self._call("GET", "/gateway/bot")
+        if not isinstance(door, dict) or not isinstance(door.get("url"), str):
+            raise PlatformFailure(self.failures.garbage("gateway/bot"))
+        left = door.get("session_start_limit")
+        if isinstance(left, dict) and left.get("remaining") == 0:
+            raise PlatformFailure(self.failures.no_starts_left(float(left.get("reset_after", 0)) / 1000))
+        await self._session.open(self._gateway or door["url"], pinned=bool(self._gateway))
+
+    def resume_from(self, cursors: Mapping[str, str]) -> None:
+        """See ``ports.CatchesUp``."""
+        self._channels.restore(cursors)
+        if self._channels.salt is None:
+            self._channels.new_salt(f"{random.getrandbits(64):x}")
+
+    # ---- what comes -------------------------------------------------------------------------------
+
+    async def receive(self) -> Batch:
+        """What came with the next frame, and at most one page of a history. Raises PlatformFailure."""
+        if self._unconfirmed is not None:
+            return self._unconfirmed  # T1 failed: the same once more
+        await self._answer_pressed()
+        behind = self._channels.next_behind(time.monotonic()) is not None
+        waits = not (behind or self._session.events or self._late)
+        await self._session.poll(None if waits else 0.0)
+        while len(self._session.events) < MOST_EVENTS and await self._session.poll(0.0):
+            pass
+        await self._drain()
+        if not self._ready:
+            self._ready = await self._catch_up()
+        token = Token(tuple(self._ready_presses))
+        batch = Batch(tuple(self._ready), token, self._due_cursors(bool(self._ready)))
+        self._ready, self._ready_presses = [], []
+        if batch.updates or batch.cursors:
+            self._unconfirmed = batch
+        return batch
+
+    def confirm(self, batch: Batch) -> None:
+        """The batch is on disk: interactions in it may be answered."""
+        self._unconfirmed = None
+        if isinstance(batch.token, Token):
+            self._pressed = [*self._pressed, *batch.token.pressed][:ANSWERS]
+
+    async def _drain(self) -> None:
+        """Turns events into updates, in their order; what was turned is kept should a later one fail."""
+        for source in (self._late, self._session.events):
+            while source and len(self._ready) < MOST_EVENTS:
+                name, data = source[0]
+                await self._place(name, data)
+                source.popleft()
+                found = self._event(name, data)
+                if found is not None:
+                    self._ready.append(found)
+                    if name == "INTERACTION_CREATE":
+                        self._ready_presses.append(Pressed.of(data))
+
+    def _event(self, name: str, data: Any) -> RawUpdate | None:
+        """One event's update; None for what is no message."""
+        if not isinstance(data, Mapping):
+            return None if name == "RESUMED" else self._message(name, data)
+        match name:
+            case "READY":
+                self._channels.gap()
+            case "GUILD_CREATE":
+                self._channels.guild(data)
+            case "CHANNEL_CREATE" | "THREAD_CREATE":
+                self._channels.channel(data)
+            case "THREAD_LIST_SYNC":
+                for thread in data.get("threads") or ():
+                    self._channels.channel(thread, guild=data.get("guild_id"))
+            case "CHANNEL_DELETE" | "THREAD_DELETE":
+                self._channels.gone(data)
+            case "INTERACTION_CREATE":
+                parent = self._channels.of(data).parent
+                return self._envelopes.interaction(data, parent=parent, received_at=self._wall())
+            case "MESSAGE_CREATE" | "MESSAGE_UPDATE" if self._channels.live(name, data):
+                return self._message(name, data)
+        return None
+
+    def _message(self, name: str, data: Any) -> RawUpdate | None:
+        """A message's update; None for our own, for what nobody said, and for an embed that was added."""
+        if isinstance(data, Mapping):
+            author = data.get("author")
+            if isinstance(author, Mapping) and author.get("id") == self.account:
+                return None
+            if data.get("type", 0) not in SAID and isinstance(data.get("type"), int):
+                return None
+            if name == "MESSAGE_UPDATE" and data.get("edited_timestamp") is None:
+                return None
+        parent = self._channels.of(data).parent if isinstance(data, Mapping) else None
+        return self._envelopes.message(name, data, parent=parent, received_at=self._wall())
+
+    async def _place(self, name: str, data: Any) -> None:
+        """Asks, once, what a channel hangs in that no event told of: a thread that was archived."""
+        if not name.startswith("MESSAGE_") or not isinstance(data, Mapping):
+            return
+        if self._channels.is_placed(data):
+            return
+        channel = self._channels.of(data)
+        found = await self._history.channel(channel.id)
+        channel.placed = True
+        if found is not None:
+            self._channels.channel({**found, "last_message_id": None}, guild=channel.guild)
+
+    async def _catch_up(self) -> list[RawUpdate]:
+        """Reads one channel that is behind; its held events come after what the history told."""
+        now = time.monotonic()
+        channel = self._channels.next_behind(now)
+        if channel is None:
+            return []
+        bounds = self.limits
+        oldest = self._wall() - bounds.catch_up_age
+        read = await self._history.since(channel.id, channel.mark or 0, oldest, bounds.catch_up_messages)
+        if read is None:
+            if self._channels.unreadable(channel, now, self._history.wait):
+                self._late.extend(self._channels.caught_up(channel))
+            return []
+        found = []
+        for message in read:
+            if channel.guild is not None:
+                message = {**message, "guild_id": channel.guild}
+            found.append(self._message("MESSAGE_CREATE", message))
+            self._channels.advance(channel, int(message["id"]))
+        self._late.extend(self._channels.caught_up(channel))
+        return [update for update in found if update is not None]
+
+    def _due_cursors(self, with_updates: bool) -> dict[str, str]:
+        due = with_updates or self._channels.urgent or time.monotonic() - self._cursors_at >= CURSORS_EVERY
+        if not self._channels.dirty or not due:
+            return {}
+        self._cursors_at = time.monotonic()
+        return self._channels.cursors()
+
+    async def _answer_pressed(self) -> None:
+        """Ends the waiting sign on buttons and commands whose update is on disk; best effort."""
+        pressed, self._pressed = self._pressed, []
+        for one in pressed:
+            try:
+                await self._call(
+                    "POST", one.path, body=one.answer(), authorised=False, limit=ANSWER_LIMIT,
+                    route=("callback", one.path),
+                )  # fmt: skip
+            except PlatformFailure:
+                continue  # an old interaction cannot be answered, and a dead link shows itself in the cycle
+
+    # ---- what it means, and what goes -------------------------------------------------------------
+
+    def normalise(self, raw: str) -> Event:
+        """See ``normalise.normalise``. Raises Poison."""
+        return normalise(raw)
+
+    def render(self, text: str) -> tuple[OutgoingPart, ...]:
+        """See ``render.render``. Raises Poison."""
+        return render(text)
+
+    def with_buttons(
+        self, parts: tuple[OutgoingPart, ...], options: Sequence[tuple[str, str]]
+    ) -> tuple[OutgoingPart, ...]:
+        """See ``calls.with_buttons``. Raises Poison."""
+        return with_buttons(parts, options)
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        """One create, edit, delete or reaction. Raises PlatformFailure."""
+        channel = channel_of(outgoing.address)
+        nonce = nonce_of(self._channels.salt or "", channel, outgoing.nonce)
+        call = call_of(outgoing, nonce)
+        answer = await self._call(call.method, call.path, body=call.body, route=call.route)
+        if outgoing.operation is not Operation.CREATE:
+            return Receipt(outgoing.message_ref or "")
+        if not isinstance(answer, dict) or not isinstance(answer.get("id"), str):
+            raise PlatformFailure(self.failures.garbage("create"))
+        return await self._made(outgoing, answer)
+
+    async def _made(self, outgoing: Outgoing, answer: dict[str, Any]) -> Receipt:
+        """The created message. With a nonce that Discord knew it is an earlier one, perhaps with other words."""
+        wanted = content_of(outgoing)["content"]
+        shown = answer.get("content")
+        if shown == wanted or not isinstance(shown, str) or shown.strip() == wanted.strip():
+            return Receipt(answer["id"])
+        if outgoing.marked and MARK_PREFIX + shown == wanted:
+            return Receipt(answer["id"])  # the first one did arrive: no repeat, and no mark
+        body = content_of(Outgoing(outgoing.address, Operation.EDIT, outgoing.payload, outgoing.nonce))
+        channel = channel_of(outgoing.address)
+        path = f"/channels/{channel}/messages/{answer['id']}"
+        await self._call("PATCH", path, body={"components": [], **body}, route=("edit", channel))
+        return Receipt(answer["id"])
+
+    async def typing(self, address: Address) -> None:
+        """Shown for ten seconds or until the next message. Raises PlatformFailure."""
+        channel = channel_of(address)
+        await self._call(
+            "POST", f"/channels/{channel}/typing", limit=TYPING_LIMIT, route=("typing", channel)
+        )
+
+    async def download(self, attachment: AttachmentRef, limit: int) -> bytes:
+        """An inbound file of at most ``limit`` bytes, at the address it has now. Raises PlatformFailure."""
+        if attachment.size is not None and attachment.size > limit:
+            raise PlatformFailure(self.failures.bound("download", f"the file is over {limit} bytes"))
+        address = await self._history.address_of(attachment.ref)
+        return await self.failures.guard(
+            "download", self._rest.fetch(address, limit), self.limits.request
+        )
+
+    # ---- its life ---------------------------------------------------------------------------------
+
+    async def rebuild(self) -> None:
+        """New session, new sockets; what was received and not confirmed comes again."""
+        await self.aclose()
+        self._late.extend(self._session.events)
+        self._rest, self._session, self._history = self._fresh()
+
+    async def aclose(self) -> None:
+        """Session, socket, its thread and every connection end within ``CLOSE_LIMIT`` seconds."""
+        with contextlib.suppress(PlatformFailure):
+            await self.failures.guard("close", self._session.aclose(), CLOSE_LIMIT)
+        await self._rest.close()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        route: tuple[str, str] = ("", ""),
+        limit: float | None = None,
+        authorised: bool = True,
+    ) -> Any:
+        request = self._rest.call(method, path, body=body, route=route, authorised=authorised)
+        bound = limit or self.limits.request + self.limits.connect
+        return await self.failures.guard(route[0] or path, request, bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """An interaction that waits for an answer: where, and of which kind. Its token is kept in memory only."""
+
+    path: str
+    kind: int
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Pressed:
+        number, token = segment(str(data.get("id"))), segment(str(data.get("token")))
+        kind = data.get("type")
+        return cls(f"/interactions/{number}/{token}/callback", kind if isinstance(kind, int) else 0)
+
+    def answer(self) -> dict[str, Any]:
+        """A component is left as it is; a command is told, to its sender alone, that it was heard."""
+        if self.kind == 3:
+            return {"type": DEFERRED_UPDATE}
+        return {"type": HEARD, "data": {"content": "✓", "flags": EPHEMERAL}}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What ``confirm`` needs of a batch."""
+
+    pressed: tuple[Pressed, ...] = ()

@@ -1,0 +1,30 @@
+"""From the section of the configuration to the adapter; loads the SDK."""
+
+from __future__ import annotations
+
+from aiohttp.abc import AbstractResolver
+
+from hermes.platforms.discord.adapter import DiscordPlatform, Limits
+from hermes.platforms.discord.config import DiscordConfig
+
+
+def create(
+    config: DiscordConfig, *, resolver: AbstractResolver | None = None, proxy: str | None = None
+) -> DiscordPlatform:
+    """The adapter; opens no socket."""
+    limits = Limits(
+        request=config.request_timeout,
+        connect=config.connect_timeout,
+        stall_after=config.stall_after,
+        catch_up_messages=config.catch_up_messages,
+        catch_up_age=config.catch_up_age,
+        connections=config.connections,
+    )
+    return DiscordPlatform(
+        config.token.get_secret_value(),
+        api_url=config.api_url,
+        gateway_url=config.gateway_url,
+        limits=limits,
+        resolver=resolver,
+        proxy=proxy,
+    )

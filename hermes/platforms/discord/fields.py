@@ -1,0 +1,91 @@
+"""Reading a Discord object without trusting it: each reader returns its type or raises Poison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from hermes.core.errors import Poison
+from hermes.core.transcript import without_lone_surrogates
+
+Fields = Mapping[str, Any]
+
+EPOCH_MS = 1_420_070_400_000
+_DIGITS = 20
+
+
+def fields(value: object, name: str) -> Fields:
+    """``value`` as an object. Raises Poison."""
+    if not isinstance(value, dict):
+        raise Poison(f"{name} is not an object but {type(value).__name__}")
+    return value
+
+
+def inner(of: Fields, name: str) -> Fields:
+    """The object ``of[name]``. Raises Poison when it is absent or something else."""
+    return fields(of.get(name), name)
+
+
+def optional(of: Fields, name: str) -> Fields | None:
+    """The object ``of[name]``, None when absent. Raises Poison when it is something else."""
+    return None if of.get(name) is None else inner(of, name)
+
+
+def objects(of: Fields, name: str) -> tuple[Fields, ...]:
+    """The list of objects ``of[name]``, empty when absent. Raises Poison."""
+    value = of.get(name)
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise Poison(f"{name} is not a list but {type(value).__name__}")
+    return tuple(fields(one, name) for one in value)
+
+
+def words(of: Fields, name: str) -> str:
+    """The text ``of[name]``, empty when absent, lone surrogates replaced. Raises Poison."""
+    value = of.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise Poison(f"{name} is not a text but {type(value).__name__}")
+    return without_lone_surrogates(value)
+
+
+def is_snowflake(value: object) -> bool:
+    """Whether this is an id as Discord writes it: decimal digits in a text, of 64 bits."""
+    return isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS
+
+
+def snowflake(of: Fields, name: str) -> str:
+    """The id ``of[name]``. Raises Poison."""
+    value = of.get(name)
+    if not is_snowflake(value):
+        raise Poison(f"{name} is not an id")
+    return str(value)
+
+
+def optional_snowflake(of: Fields, name: str) -> str | None:
+    """The id ``of[name]``, None when absent. Raises Poison when it is something else."""
+    return None if of.get(name) is None else snowflake(of, name)
+
+
+def made_at(number: str) -> float:
+    """When the thing of this id was made, in unix seconds. Source: Discord's documentation, "Snowflakes"."""
+    return ((int(number) >> 22) + EPOCH_MS) / 1000
+
+
+def first_id_at(seconds: float) -> int:
+    """The lowest id that can be made at that time (unix seconds)."""
+    return max(0, int(seconds * 1000) - EPOCH_MS) << 22
+
+
+def moment(of: Fields, name: str) -> float | None:
+    """The ISO timestamp ``of[name]`` in unix seconds, None when absent. Raises Poison."""
+    text = words(of, name)
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise Poison(f"{name} is not a time") from None

@@ -1,0 +1,104 @@
+"""Reading Discord's past: a channel's messages since a mark, one message's files, what a channel is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hermes.core.delivery import DeliveryFacts, Sent
+from hermes.core.errors import PlatformFailure
+from hermes.platforms.discord.failures import FailureReader
+from hermes.platforms.discord.fields import first_id_at, is_snowflake
+from hermes.platforms.discord.rest import Rest
+
+PAGE = 100
+RETRY = 5.0  # seconds after which a history that was refused is asked for again
+
+
+class History:
+    """``limit``: seconds for one answer. ``wait``: how long a refused history is to be left alone."""
+
+    def __init__(self, rest: Rest, failures: FailureReader, limit: float) -> None:
+        self._rest = rest
+        self._failures = failures
+        self._limit = limit
+        self.wait = 0.0
+        self.skipped = 0
+        """Messages left out because there were more than the bound, or they were too old; at least."""
+
+    async def since(
+        self, channel: str, mark: int, oldest: float, most: int
+    ) -> list[Mapping[str, Any]] | None:
+        """The newest ``most`` messages after ``mark`` and not made before ``oldest`` (unix seconds), oldest first.
+
+        None when Discord refuses; raises PlatformFailure when it does not answer.
+        """
+        after, found = max(mark, first_id_at(oldest)), list[Mapping[str, Any]]()
+        query = {"limit": str(PAGE)}
+        while len(found) < most:
+            page = await self._page(channel, query)
+            if page is None:
+                return None
+            newer = [one for one in page if int(one["id"]) > after]
+            found += newer
+            if len(newer) < PAGE:
+                break
+            query = {"limit": str(PAGE), "before": newer[-1]["id"]}
+        found.sort(key=lambda one: int(one["id"]))
+        self.skipped += max(0, len(found) - most)
+        return found[-most:] if most else []
+
+    async def _page(self, channel: str, query: Mapping[str, str]) -> list[Mapping[str, Any]] | None:
+        """Newest first."""
+        try:
+            answer = await self._get(f"/channels/{channel}/messages", ("history", channel), query)
+        except PlatformFailure as failure:
+            if not _is_refusal(failure.facts):
+                raise
+            self.wait = failure.facts.retry_after or RETRY
+            return None
+        if not isinstance(answer, list):
+            raise PlatformFailure(self._failures.garbage("history"))
+        return [one for one in answer if isinstance(one, dict) and is_snowflake(one.get("id"))]
+
+    async def channel(self, channel: str) -> Mapping[str, Any] | None:
+        """The channel object; None when Discord refuses it. Raises PlatformFailure when it does not answer."""
+        try:
+            answer = await self._get(f"/channels/{channel}", ("channel", channel))
+        except PlatformFailure as failure:
+            if not _is_refusal(failure.facts):
+                raise
+            return None
+        return answer if isinstance(answer, dict) else None
+
+    async def address_of(self, ref: str) -> str:
+        """Where the file ``channel:message:file`` can be fetched for now. Raises PlatformFailure."""
+        channel, _, rest = ref.partition(":")
+        message, _, file = rest.partition(":")
+        if not (is_snowflake(channel) and is_snowflake(message) and is_snowflake(file)):
+            raise PlatformFailure(self._failures.bound("download", "not a file of this platform"))
+        answer = await self._get(f"/channels/{channel}/messages/{message}", ("message", channel))
+        for one in _files(answer):
+            if one.get("id") == file and isinstance(one.get("url"), str):
+                return str(one["url"])
+        raise PlatformFailure(self._failures.bound("download", "the message does not hold that file any more"))
+
+    async def _get(self, path: str, route: tuple[str, str], query: Mapping[str, str] | None = None) -> Any:
+        request = self._rest.call("GET", path, query=query, route=route)
+        return await self._failures.guard(route[0], request, self._limit)
+
+
+def _files(message: object) -> list[Mapping[str, Any]]:
+    """The files of a message and of those forwarded in it."""
+    if not isinstance(message, Mapping):
+        return []
+    found = [one for one in message.get("attachments") or () if isinstance(one, Mapping)]
+    for snapshot in message.get("message_snapshots") or ():
+        if isinstance(snapshot, Mapping):
+            found += _files(snapshot.get("message"))
+    return found
+
+
+def _is_refusal(facts: DeliveryFacts) -> bool:
+    """An answer about this channel alone: another one may well be read."""
+    return facts.status is not None and facts.sent is Sent.REFUSED and facts.status != 401
