@@ -12,6 +12,7 @@ from aiohttp import web
 
 from hermes.simulators.answers import Answer, Event, EventKind, Finish, answer, pieces_of, tool_call
 from hermes.simulators.faults import ApiError, StreamError
+from hermes.simulators.images import ImageRules, Judged, anthropic_pictures, judged
 from hermes.simulators.models import ModelRequest, ModelSimulator, RateLimits
 
 __all__ = ["AnthropicSimulator", "ModelRequest", "RateLimits", "answer", "overloaded", "tool_call"]
@@ -43,12 +44,22 @@ def overloaded() -> ApiError:
 class AnthropicSimulator(ModelSimulator):
     """`async with AnthropicSimulator() as sim`, then a client with `sim.base_url`; see ModelSimulator.
 
-    The key is taken from `x-api-key` or from `Authorization: Bearer`.
+    The key is taken from `x-api-key` or from `Authorization: Bearer`. `betas` are the beta features that the
+    account may ask for; None: any.
     """
 
-    def __init__(self, *, models: tuple[str, ...] = (), **options: Any) -> None:
+    def __init__(
+        self, *, models: tuple[str, ...] = (), betas: tuple[str, ...] | None = None, **options: Any
+    ) -> None:
         super().__init__(AnthropicDialect(models), **options)
         self.models = models
+        self.betas = betas
+
+    def _refusal(self, record: ModelRequest, readable: bool) -> ApiError | None:
+        asked = [name.strip() for name in record.headers.get("anthropic-beta", "").split(",") if name.strip()]
+        if self.betas is not None and any(name.startswith("context-1m") and name not in self.betas for name in asked):
+            return _invalid("The long context beta is not yet available for this subscription.")
+        return super()._refusal(record, readable)
 
     @property
     def base_url(self) -> str:
@@ -85,6 +96,7 @@ class AnthropicDialect:
 
     def __init__(self, models: tuple[str, ...] = ()) -> None:
         self.models = models
+        self.images = ImageRules(encoded=5 * 2**20, side=8000, many_side=2000)
         self._numbers = itertools.count(1)
 
     def refusal(self, error: ApiError) -> dict[str, Any]:
@@ -151,7 +163,9 @@ class AnthropicDialect:
         for at, message in enumerate(messages):
             if (error := _wrong_message(at, message, last=at == len(messages) - 1)) is not None:
                 return error
-        return _wrong_order(messages) or _unpaired(messages)
+        found = judged(list(anthropic_pictures(body)), self.images)
+        wrong = None if found is None else _wrong_picture(found, body["model"])
+        return _wrong_order(messages) or _unpaired(messages) or wrong
 
     def _message(self, body: dict[str, Any], usage: tuple[int, int]) -> dict[str, Any]:
         return {
@@ -282,6 +296,44 @@ def _wrong_order(messages: list[dict[str, Any]]) -> ApiError | None:
                 f'"{later["role"]}" roles in a row'
             )
     return None
+
+
+def _wrong_picture(found: Judged, model: str) -> ApiError:
+    place = found.shown.place
+    match found.fault:
+        case "not taken":
+            return _invalid(f"{model} does not support image input")
+        case "in a tool result":
+            at = place.partition(".image.")[0]
+            return _invalid(f"{at}: image content is not supported in tool results")
+        case "type":
+            return _invalid(
+                f"{place}.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"
+            )
+        case "no data":
+            return _invalid(f"{place}.data: image cannot be empty")
+        case "bytes":
+            limit = found.limit / 2**20
+            return _invalid(
+                f"{place}: image exceeds {limit:g} MB maximum: {found.found} bytes > {found.limit} bytes"
+            )
+        case "side" | "many side":
+            many = " for many-image requests" if found.fault == "many side" else ""
+            return _invalid(
+                f"{place}.data: At least one of the image dimensions exceed max allowed size{many}: "
+                f"{found.limit} pixels"
+            )
+        case "pixels":
+            return _invalid(
+                f"{place}: Image exceeds the maximum allowed total pixels. Current: {found.found} pixels. "
+                f"Maximum allowed: {found.limit}"
+            )
+        case "other type":
+            return _invalid(
+                f"{place}.data: The image was specified using the {found.shown.mime} media type, but the image "
+                f"appears to be a {found.found} image"
+            )
+    return _invalid("Could not process image")
 
 
 def _unpaired(messages: list[dict[str, Any]]) -> ApiError | None:

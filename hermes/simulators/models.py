@@ -29,6 +29,7 @@ from hermes.simulators.faults import (
     WholeAnswer,
     garbage_json,
 )
+from hermes.simulators.images import ImageRules, tokens_of
 from hermes.simulators.loopback import Loopback, reset_connection
 
 __all__ = ["Dialect", "ModelRequest", "ModelSimulator", "RateLimits"]
@@ -50,6 +51,8 @@ class ModelRequest:
     fault: str = ""
     outcome: str = "open"
     ended_at: float | None = None
+    size: int = 0
+    """Bytes of the body."""
     pieces: int = 0
     """Content events sent so far, so that a test can act in the middle of a stream."""
 
@@ -78,7 +81,9 @@ class RateLimits:
 
 
 class Dialect(Protocol):
-    """A wire format."""
+    """A wire format; ``images`` are the service's rules for pictures."""
+
+    images: ImageRules
 
     def refusal(self, error: ApiError) -> dict[str, Any]:
         """The body of an error."""
@@ -121,7 +126,8 @@ class ModelSimulator(Loopback):
 
     For each request the first of these answers: a fault that is due, a rule of `when` that matches, the next
     item of `script`, `You said: …`. A fault in a script stands for the whole answer. `api_key` is demanded if
-    set; `context_limit` (tokens, counted as four characters each) refuses longer prompts.
+    set; `context_limit` (tokens, counted as four characters each) refuses longer prompts, `body_limit` (bytes) larger
+    requests, `images` what the service would not take of pictures.
     """
 
     def __init__(
@@ -135,12 +141,17 @@ class ModelSimulator(Loopback):
         pieces: int = 4,
         gap: float = 0.0,
         rate_limits: RateLimits | None = None,
+        images: ImageRules | None = None,
+        body_limit: int | None = None,
     ) -> None:
         super().__init__(port=port)
         self.dialect = dialect
         self.api_key, self.context_limit = api_key, context_limit
         self.latency, self.pieces, self.gap = latency, pieces, gap
         self.rate_limits = rate_limits
+        self.body_limit = body_limit
+        if images is not None:
+            dialect.images = images
         self.requests: list[ModelRequest] = []
         self.active = 0
         self.peak = 0
@@ -193,6 +204,7 @@ class ModelSimulator(Loopback):
             time.monotonic(),
         )
         record.text = self.dialect.user_text(record.body)
+        record.size = len(raw)
         self.requests.append(record)
         self.active += 1
         self.peak = max(self.peak, self.active)
@@ -214,7 +226,7 @@ class ModelSimulator(Loopback):
             record.outcome = "refused"
             return self.refuse(error)
         if self.rate_limits is not None:
-            self.rate_limits.used.append((time.monotonic(), _tokens(record.body)))
+            self.rate_limits.used.append((time.monotonic(), tokens_of(record.body)))
         item = self._next(record)
         if isinstance(item, Answer):
             said = item
@@ -231,14 +243,16 @@ class ModelSimulator(Loopback):
             return self.dialect.unauthorised(key)
         if self.rate_limits is not None:
             requests, tokens, reset = self.rate_limits.left(time.monotonic())
-            if not requests or tokens < _tokens(record.body):
+            if not requests or tokens < tokens_of(record.body):
                 wait = {"retry-after": str(max(1, round(reset)))}
                 return ApiError(429, "Rate limit reached", "rate_limit_error", "rate_limit_exceeded", wait)
         if not readable:
             return ApiError(400, "We could not parse the JSON body of your request.", "invalid_request_error")
+        if self.body_limit is not None and record.size > self.body_limit:
+            return ApiError(413, "Request exceeds the maximum size", "request_too_large")
         if (wrong := self.dialect.wrong(record.body)) is not None:
             return wrong
-        tokens = _tokens(record.body)
+        tokens = tokens_of(record.body)
         if self.context_limit is not None and tokens > self.context_limit:
             return self.dialect.overflow(tokens, self.context_limit)
         return None
@@ -286,7 +300,7 @@ class ModelSimulator(Loopback):
         latency = self.latency if said.latency is None else said.latency
         if latency:
             await self.hold(latency)
-        usage = said.usage or (_tokens(record.body), len(said.text) // 4 + 1)
+        usage = said.usage or (tokens_of(record.body), len(said.text) // 4 + 1)
         if record.stream and not whole:
             return await self._stream(request, record, said, usage, drip, broken)
         response = web.json_response(self.dialect.whole(said, record.body, usage), headers=self._headers())
@@ -380,9 +394,3 @@ def _due(event: Event, sent: int, after: int) -> bool:
 
 async def _nothing() -> web.Response:
     return web.Response()
-
-
-def _tokens(body: Mapping[str, Any]) -> int:
-    """Four characters a token, which is how the limits of the simulators count."""
-    counted = {key: body[key] for key in ("system", "messages", "tools") if key in body}
-    return len(json.dumps(counted, ensure_ascii=False)) // 4 + 1

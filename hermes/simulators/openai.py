@@ -12,7 +12,9 @@ from aiohttp import web
 
 from hermes.simulators.answers import Answer, Event, EventKind, Finish, answer, pieces_of, tool_call
 from hermes.simulators.faults import ApiError, StreamError
+from hermes.simulators.images import ImageRules, Judged, judged, openai_pictures
 from hermes.simulators.models import ModelRequest, ModelSimulator, RateLimits
+from hermes.simulators.speech import Ears
 
 __all__ = ["ModelRequest", "OpenAISimulator", "RateLimits", "answer", "tool_call"]
 
@@ -34,6 +36,7 @@ class OpenAISimulator(ModelSimulator):
     def __init__(self, *, models: tuple[str, ...] = (), **options: Any) -> None:
         super().__init__(OpenAIDialect(models), **options)
         self.models = models
+        self.ears = Ears()
 
     @property
     def base_url(self) -> str:
@@ -42,8 +45,22 @@ class OpenAISimulator(ModelSimulator):
 
     def routes(self, router: web.UrlDispatcher) -> None:
         router.add_post("/v1/chat/completions", self.complete)
+        router.add_post("/v1/audio/transcriptions", self._hear)
         router.add_get("/v1/models", self._list)
         router.add_get("/v1/models/{name:.+}", self._list)
+
+    async def _hear(self, request: web.Request) -> web.StreamResponse:
+        key = self.dialect.key({name.lower(): value for name, value in request.headers.items()})
+
+        async def deliver() -> web.Response:
+            if self.api_key is not None and key != self.api_key:
+                return self.refuse(self.dialect.unauthorised(key))
+            return await self.ears.hear(request, key, self.refuse)
+
+        fault = self.faults.pick(request.path)
+        answer = await deliver() if fault is None else await self.misbehave(request, fault, deliver)
+        self.changed()
+        return answer
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
         key = self.dialect.key({name.lower(): value for name, value in request.headers.items()})
@@ -87,6 +104,7 @@ class OpenAIDialect:
 
     def __init__(self, models: tuple[str, ...] = ()) -> None:
         self.models = models
+        self.images = ImageRules(in_tool_results=False, decoded=20 * 2**20)
         self._numbers = itertools.count(1)
 
     def refusal(self, error: ApiError) -> dict[str, Any]:
@@ -160,7 +178,8 @@ class OpenAIDialect:
         for at, message in enumerate(messages):
             if (error := _wrong_message(at, message)) is not None:
                 return error
-        return _unpaired(messages)
+        found = judged(list(openai_pictures(body)), self.images)
+        return _unpaired(messages) or (None if found is None else _wrong_picture(found))
 
     def _base(self, body: dict[str, Any], kind: str) -> dict[str, Any]:
         return {
@@ -288,6 +307,36 @@ def _wrong_message(at: int, message: Any) -> ApiError | None:
             name = f"messages[{at}].tool_calls[{index}].function.arguments"
             return _invalid(f"Invalid type for '{name}': expected a string.", name, "invalid_type")
     return None
+
+
+def _wrong_picture(found: Judged) -> ApiError:
+    place = found.shown.place
+    match found.fault:
+        case "not taken":
+            return ApiError(404, "No endpoints found that support image input", "not_found_error")
+        case "in a tool result":
+            return _invalid(
+                "Image URLs are only allowed for messages with role 'user', but this message with role 'tool' "
+                "contains an image URL.",
+                place.partition(".")[0],
+                "invalid_value",
+            )
+        case "type" | "no data":
+            return _invalid(
+                f"Invalid '{place}'. Expected a base64-encoded data URL with an image MIME type (e.g. "
+                "'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got unsupported MIME type "
+                f"'{found.shown.mime}'.",
+                place,
+                "invalid_value",
+            )
+        case "bytes":
+            limit = found.limit / 2**20
+            return _invalid(f"Image size exceeds {limit:g}MB limit", place, "image_too_large")
+        case "side" | "many side" | "pixels":
+            return _invalid(f"Image too large: maximum {found.limit} pixels", place)
+    return _invalid(
+        "You uploaded an unsupported image. Please make sure your image is valid.", place, "image_parse_error"
+    )
 
 
 def _unpaired(messages: list[dict[str, Any]]) -> ApiError | None:
