@@ -1,4 +1,4 @@
-"""A Telegram simulator and the real adapter in front of it, its limits scaled down."""
+"""A simulator and the real adapter in front of it, its limits scaled down."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from hermes.platforms.discord.adapter import DiscordPlatform
+from hermes.platforms.discord.adapter import Limits as DiscordLimits
 from hermes.platforms.telegram.adapter import TelegramPlatform
+from hermes.simulators.discord import DiscordSimulator
 from hermes.simulators.telegram import TelegramSimulator
 
 Connect = Callable[..., TelegramPlatform]
@@ -36,3 +39,35 @@ def make_adapter(sim: TelegramSimulator, **more: float) -> TelegramPlatform:
         **more,
     }
     return TelegramPlatform(sim.token, base_url=sim.url, **limits)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def discord_sim() -> AsyncIterator[DiscordSimulator]:
+    async with DiscordSimulator(heartbeat_interval=0.4) as simulator:
+        yield simulator
+
+
+@pytest.fixture
+async def discord(discord_sim: DiscordSimulator) -> AsyncIterator[DiscordPlatform]:
+    platform = make_discord(discord_sim)
+    await platform.connect()
+    platform.resume_from({})
+    yield platform
+    await platform.aclose()
+
+
+def make_discord(sim: DiscordSimulator, **more: float) -> DiscordPlatform:
+    """An adapter for the simulator; nothing waits longer than a second."""
+    limits: dict[str, float] = {
+        "request": 0.5,
+        "connect": 0.5,
+        "stall_after": 1.0,
+        "identify_pause": 0.05,
+        **more,
+    }
+    return DiscordPlatform(
+        sim.token,
+        api_url=sim.api_url,
+        gateway_url=sim.gateway_url,
+        limits=DiscordLimits(**limits),  # type: ignore[arg-type]
+    )

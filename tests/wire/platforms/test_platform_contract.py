@@ -17,11 +17,13 @@ from hermes.core.delivery import Operation, Sent
 from hermes.core.errors import PlatformFailure, Poison
 from hermes.core.events import Address, Batch, ButtonEvent, MessageEvent, NothingToDo, RawUpdate
 from hermes.core.ports import Outgoing, Platform
+from hermes.platforms.discord.adapter import DiscordPlatform
 from hermes.platforms.telegram.adapter import TelegramPlatform
 from hermes.platforms.web.adapter import WebPlatform, make_update
+from hermes.simulators.discord import DiscordSimulator
 from hermes.simulators.faults import Stall
 from hermes.simulators.telegram import TelegramSimulator
-from tests.wire.platforms.conftest import make_adapter
+from tests.wire.platforms.conftest import make_adapter, make_discord
 
 pytestmark = pytest.mark.wire
 
@@ -51,6 +53,22 @@ async def telegram() -> AsyncIterator[Bench]:
 
 
 @asynccontextmanager
+async def discord() -> AsyncIterator[Bench]:
+    async with DiscordSimulator(heartbeat_interval=0.4) as sim:
+        platform = make_discord(sim)
+
+        async def say(text: str) -> RawUpdate:
+            sim.say(7, text)
+            while not (batch := await platform.receive()).updates:
+                platform.confirm(batch)
+            platform.confirm(batch)
+            return batch.updates[-1]
+
+        yield Bench(platform, say, lambda: void(setattr(sim.gateway, "deaf", True)))
+        await platform.aclose()
+
+
+@asynccontextmanager
 async def web() -> AsyncIterator[Bench]:
     async def say(text: str) -> RawUpdate:
         return make_update("chat", "owner", f"uuid-{text}", text, 1.0)
@@ -62,7 +80,12 @@ def void(_: object) -> None:
     """A callback's result that nobody wants."""
 
 
-BENCHES = {"telegram": telegram, "web": web}
+BENCHES = {"telegram": telegram, "discord": discord, "web": web}
+LATER: dict[str, Callable[[], Platform]] = {
+    "telegram": lambda: TelegramPlatform("424242:AAAAAAAAAAAA"),
+    "discord": lambda: DiscordPlatform("token-of-a-bot"),
+    "web": WebPlatform,
+}
 
 
 @pytest.fixture(params=BENCHES, ids=str)
@@ -109,7 +132,7 @@ async def test_two_messages_have_two_keys(bench: Bench) -> None:
 
 async def test_an_update_can_be_normalised_by_a_later_process(bench: Bench) -> None:
     update = await bench.say("hello")
-    later = TelegramPlatform("424242:AAAAAAAAAAAA") if bench.platform.name == "telegram" else WebPlatform()
+    later = LATER[bench.platform.name]()
     assert later.normalise(update.raw) == bench.platform.normalise(update.raw)
 
 
@@ -191,7 +214,7 @@ _JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize("platform", [TelegramPlatform("1:AAAAAAAAAA"), WebPlatform()], ids=lambda p: p.name)
+@pytest.mark.parametrize("platform", [make() for make in LATER.values()], ids=lambda p: p.name)
 @given(st.text(max_size=50) | _JSON.map(json.dumps))
 def test_normalising_anything_gives_an_event_or_poison(platform: Platform, raw: str) -> None:
     try:
@@ -201,7 +224,7 @@ def test_normalising_anything_gives_an_event_or_poison(platform: Platform, raw: 
     assert isinstance(event, MessageEvent | ButtonEvent | NothingToDo)
 
 
-@pytest.mark.parametrize("platform", [TelegramPlatform("1:AAAAAAAAAA"), WebPlatform()], ids=lambda p: p.name)
+@pytest.mark.parametrize("platform", [make() for make in LATER.values()], ids=lambda p: p.name)
 @given(st.text(max_size=200))
 def test_rendering_anything_gives_parts_or_poison(platform: Platform, text: str) -> None:
     try:
