@@ -30,15 +30,17 @@ class ImageFit:
     """Repairs that touch pictures, made so far in one call. ``heeded``: what is known and was made of the target."""
 
     def __init__(self) -> None:
-        self._dropped: set[str] = set()
+        self._newest: dict[str, int] = {}  # targets that are shown only so many
         self._smaller: dict[str, ImageLimits] = {}
 
     def items(self, items: tuple[Item, ...], target: Target, heeded: Mapping[str, str]) -> tuple[Item, ...]:
         """``items`` as the target may have them."""
         if not images_of(items):
             return items
-        if not target.images or NO_IMAGES in heeded or target.name in self._dropped:
+        if not target.images or NO_IMAGES in heeded:
             return without_images(items)
+        if target.name in self._newest:
+            items = without_images(items, self._newest[target.name])
         return with_tool_images_moved(items) if TOOL_IMAGES in heeded else items
 
     def limits(self, target: Target, heeded: Mapping[str, str]) -> ImageLimits:
@@ -78,7 +80,7 @@ class ImageFit:
                 # how much fits into one request says nothing about the next one's pictures
                 return {IMAGE_LIMITS: written(limits)} if verdict.reason is Reason.IMAGE_TOO_LARGE else {}
             case Repair.DROP_IMAGES:
-                self._dropped.add(target.name)
+                self._newest[target.name] = (verdict.limit or 0) if verdict.detail == "image_count" else 0
                 takes_none = verdict.reason is Reason.FORMAT_ERROR and verdict.detail == "images"
                 return {NO_IMAGES: "1"} if takes_none else {}
             case _:

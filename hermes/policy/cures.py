@@ -63,6 +63,8 @@ CURES: Mapping[tuple[Reason, str | None], tuple[Repair, ...]] = MappingProxyType
     (Reason.FORMAT_ERROR, "output_cap"): (Repair.REDUCE_MAX_TOKENS,),
     (Reason.FORMAT_ERROR, "tool_images"): (Repair.MOVE_TOOL_IMAGES,),
     (Reason.FORMAT_ERROR, "images"): (Repair.DROP_IMAGES,),
+    (Reason.FORMAT_ERROR, "bad_image"): (Repair.DROP_IMAGES,),
+    (Reason.FORMAT_ERROR, "image_count"): (Repair.DROP_IMAGES,),
     (Reason.THINKING_SIGNATURE, None): (Repair.DROP_THINKING_SIGNATURES,),
     (Reason.LONG_CONTEXT_TIER, None): (Repair.LOWER_CONTEXT_TIER, Repair.COMPACT),
     (Reason.OAUTH_LONG_CONTEXT_BETA_FORBIDDEN, None): (Repair.DROP_LONG_CONTEXT_BETA,),

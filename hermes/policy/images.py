@@ -6,11 +6,10 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import assert_never
 
 from hermes.core.attachments import ImageLimits
 from hermes.core.failures import Reason, Verdict
-from hermes.core.transcript import AssistantItem, ImageRef, Item, ToolResultItem, UserItem
+from hermes.core.transcript import AssistantItem, ImageRef, Item, ToolResultItem, UserItem, images_of
 
 LONG_EDGE = 1568
 """Pixels above which a picture costs no more: vendors scale it down themselves.
@@ -62,7 +61,8 @@ def limits_of(verdict: Verdict, images: Iterable[ImageRef]) -> ImageLimits:
     if limit is None:
         side = max((max(i.width, i.height) for i in found), default=SHRUNK_EDGE)
         size = max((encoded_size(i.size) for i in found), default=0)
-        return ImageLimits(size // 2 or None, max(LEAST_EDGE, min(SHRUNK_EDGE, side * 3 // 4)))
+        half = size // 2 if size and verdict.detail != "pixels" else None
+        return ImageLimits(half, max(LEAST_EDGE, min(SHRUNK_EDGE, side * 3 // 4)))
     if verdict.detail == "pixels" or (verdict.detail != "bytes" and limit <= LARGEST_EDGE):
         if limit <= LARGEST_EDGE:
             return ImageLimits(side=min(SHRUNK_EDGE, limit))
@@ -121,19 +121,10 @@ def read_limits(text: str) -> ImageLimits:
 # ---- requests with pictures elsewhere -----------------------------------------------------------
 
 
-def without_images(items: Iterable[Item]) -> tuple[Item, ...]:
-    """``items`` in which each picture is a line of text."""
-    return tuple(_told(item) for item in items)
-
-
-def _told(item: Item) -> Item:
-    match item:
-        case AssistantItem():
-            return item
-        case UserItem() | ToolResultItem():
-            return _replaced(item, item.images)
-        case _:
-            assert_never(item)
+def without_images(items: tuple[Item, ...], newest: int = 0) -> tuple[Item, ...]:
+    """``items`` in which each picture is a line of text, but for the ``newest`` ones."""
+    found = images_of(items)
+    return only_with(items, {image.sha256: image for image in found[max(0, len(found) - newest) :]})
 
 
 def _replaced(item: UserItem | ToolResultItem, gone: tuple[ImageRef, ...]) -> Item:

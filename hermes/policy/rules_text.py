@@ -126,6 +126,8 @@ TEXT_RULES: tuple[Rule, ...] = (
     ),
     Rule("text_tool_images", Reason.FORMAT_ERROR, "tool_images", text=service.TOOL_IMAGES),
     Rule("text_no_images", Reason.FORMAT_ERROR, "images", text=service.NO_IMAGES),
+    Rule("text_bad_image", Reason.FORMAT_ERROR, "bad_image", text=service.BAD_IMAGE, test=_blames_the_form),
+    Rule("text_image_count", Reason.FORMAT_ERROR, "image_count", text=service.IMAGE_COUNT, test=_blames_the_form),
     Rule("text_format_strict", Reason.FORMAT_ERROR, text=service.FORMAT_STRICT),
     Rule(
         "text_request_over_allowance",

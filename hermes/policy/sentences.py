@@ -98,6 +98,10 @@ SENTENCES: Mapping[tuple[Reason, str | None], str] = MappingProxyType(
             "images",
         ): "{Model} cannot read images. Send text, or choose another model with /model.",
         (
+            _R.FORMAT_ERROR,
+            "bad_image",
+        ): "{Model} cannot read one of the pictures. Please send it again as JPEG or PNG.",
+        (
             _R.THINKING_SIGNATURE,
             None,
         ): "{Who} no longer accepts an earlier thinking step of this conversation. Start afresh with /new.",

@@ -68,7 +68,10 @@ _IMAGE = _patterns(
 _IMAGE_ONLY = _patterns(
     r"(?:max allowed size|maximum)[^\n]{0,40}?: <n> pixels",
     r"maximum allowed: <n>",
+    r"maximum (?:of |is )?<n> pixels",
+    r"must be (?:less|smaller) than <n>",
 )
+_IMAGE_COUNT = _patterns(r"at most <n> image")
 _MEGABYTES = _patterns(r"(?:exceeds?|maximum|limit|size)[^\n]{0,30} <n> ?mb")
 
 
@@ -103,6 +106,8 @@ def stated_limit(reason: Reason, detail: str | None, signals: Signals) -> tuple[
     if detail == "affordable":
         pair = _pair(_AFFORD, text)
         return (pair[1], pair[0]) if pair else (None, None)
+    if detail == "image_count":
+        return _one(_IMAGE_COUNT, text), None
     if reason is Reason.IMAGE_TOO_LARGE:
         side = signals.numbers.get("max_side_length_pixels")
         return (side, None) if side is not None else _image(text)

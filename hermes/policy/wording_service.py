@@ -218,6 +218,19 @@ NO_IMAGES = any_of(
     r"(?:image|vision) input is not (?:supported|enabled)|image_url is only supported",
 )
 
+BAD_IMAGE = any_of(
+    "could not process (?:input )?image",
+    "unable to process (?:input )?image",
+    "uploaded an unsupported image",
+    "image cannot be empty",
+    "unsupported mime type image",
+    "media_type: input should be image",
+    "but the image appears to be an? image",
+    r"(?:failed|unable) to (?:decode|read|load|parse) (?:the |input )?image",
+)
+
+IMAGE_COUNT = any_of(r"at most \d+ image", "too many images")
+
 FORMAT_STRICT = any_of(
     r"json\.exception\.|failed to parse (?:tools|messages|input)\b|error rendering prompt|\bjinja\b"
     r"|chat template",

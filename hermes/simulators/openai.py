@@ -268,7 +268,7 @@ def _flat(content: Any) -> str:
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
-    return " ".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
+    return " ".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("type") == "text")
 
 
 def _empty_array(name: str) -> ApiError:
