@@ -344,8 +344,9 @@ class Governor:
     def _fail(self, target: Upstream, verdict: Verdict, now: float, *, established: bool = False) -> None:
         before = target.breaker
         name = f"{target.name}@{self._clock.now():.0f}"
+        policy = breaker.near(self.policy) if target.limits.near else self.policy
         target.breaker = breaker.failed(
-            before, self.policy, now=now, u=self._random(), name=name, stated=verdict.retry_after,
+            before, policy, now=now, u=self._random(), name=name, stated=verdict.retry_after,
             established=established, cheap=verdict.detail in breaker.CHEAP,
         )  # fmt: skip
         if target.breaker.opened > before.opened:

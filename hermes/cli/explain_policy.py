@@ -16,6 +16,7 @@ from hermes.config.sections import Overflow
 from hermes.core.failures import Reason
 from hermes.policy.backends import dead_ends
 from hermes.policy.backoff import backoff
+from hermes.policy.breaker import near
 from hermes.policy.cures import CURES, SMALL_LIMITS, Repair
 from hermes.policy.reconnect import SAME_LINK_DELAYS
 from hermes.policy.recovery import RecoveryPolicy, bound
@@ -84,6 +85,7 @@ def as_dict(policy: RecoveryPolicy, config: Config) -> dict[str, object]:
         "retried": sorted(reason.value for reason in Reason if _may_pass(reason)),
         "fewer_retries": {_case(*case): limit for case, limit in SMALL_LIMITS.items()},
         "circuit": asdict(settings.breaker_policy(config)),
+        "circuit_on_this_machine": asdict(near(settings.breaker_policy(config))),
         "parked_at_most": config.gateway.max_age,
         "delivery": config.gateway.delivery.model_dump(mode="json"),
         "reconnect": config.gateway.reconnect.model_dump(mode="json"),
@@ -150,6 +152,7 @@ def _overflow(config: Config) -> str:
 
 def _outages(config: Config) -> Section:
     circuit = settings.breaker_policy(config)
+    own = near(circuit)
     return Section(
         "A model that stays out of reach, for all chats together",
         (
@@ -159,6 +162,7 @@ def _outages(config: Config) -> Section:
                 f"no call but one probe, after {circuit.base:g} s doubling to {circuit.cap:g} s "
                 f"(a refused connection: each {circuit.base:g} s); a fallback is asked meanwhile",
             ),
+            ("on this machine", f"the first pause is {own.base:g} s, while nobody listens at most {own.cheap:g} s"),
             ("no fallback answers", "the turn waits on disk; one notice a chat; /stop takes it back"),
             ("it is back", "the oldest first, one a person in turn, at the rate that is granted"),
             ("given up", f"after {config.gateway.max_age / 3600:g} h, with a sentence"),

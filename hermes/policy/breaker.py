@@ -23,7 +23,8 @@ SAME_OUTAGE = 120.0
 class BreakerPolicy:
     """`failures` in a row open it, for `base` seconds doubling to `cap`, plus up to `jitter` of that.
 
-    `lease`: seconds after which a probe that said nothing is given up and another call may try.
+    `lease`: seconds after which a probe that said nothing is given up and another call may try. `cheap`: the
+    longest pause where a probe shows at once and costs nothing (None: `base`).
     """
 
     failures: int = 5
@@ -31,6 +32,7 @@ class BreakerPolicy:
     cap: float = 60.0
     jitter: float = 0.2
     lease: float = 180.0
+    cheap: float | None = None
 
 
 def policy_for(*, retries: int, base: float, cap: float) -> BreakerPolicy:
@@ -39,8 +41,18 @@ def policy_for(*, retries: int, base: float, cap: float) -> BreakerPolicy:
     return BreakerPolicy(failures=max(5, retries + 2), base=2.0 * base, cap=max(cap, 2.0 * base))
 
 
+NEAR_BASE, NEAR_CHEAP = 1.0, 3.0
+"""Seconds of the first pause, and of the longest while nobody listens, for a server on this machine: it restarts in
+a moment, and a probe costs nobody else anything."""
+
+
+def near(policy: BreakerPolicy) -> BreakerPolicy:
+    """The same for a server on this machine."""
+    return replace(policy, base=min(policy.base, NEAR_BASE), cheap=min(policy.base, NEAR_CHEAP))
+
+
 CHEAP = frozenset({"refused", "dns"})
-"""Timeouts that show at once and cost nothing: their probes stay as frequent as the first one."""
+"""Timeouts that show at once and cost nothing: their probes stay frequent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +122,9 @@ def failed(
     if state is Circuit.CLOSED and failures < policy.failures and not established:
         return replace(breaker, failures=failures)
     opened = breaker.opened + 1
-    cool = min(policy.cap, policy.base * (1.0 if cheap else 2.0 ** min(opened - 1, 30)))
+    cool = min(policy.cap, policy.base * 2.0 ** min(opened - 1, 30))
+    if cheap:
+        cool = min(cool, policy.base if policy.cheap is None else policy.cheap)
     cool = max(cool * (1.0 + policy.jitter * min(max(u, 0.0), 1.0)), min(wait, policy.cap))
     same = breaker.outage is not None and (opened > 1 or now - breaker.closed_at < SAME_OUTAGE)
     return Breaker(failures, opened, now + cool, 0.0, breaker.outage if same else name)

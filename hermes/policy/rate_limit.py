@@ -123,6 +123,11 @@ class Limits:
     learns: bool = True
     """Whether refusals teach an allowance; a server on this machine has none, its refusals say "wait" and no more."""
 
+    @property
+    def near(self) -> bool:
+        """A server on this machine."""
+        return not self.learns
+
 
 @dataclass(frozen=True, slots=True)
 class Rate:

@@ -36,6 +36,7 @@ class Upstream(ScriptedModel):
         self.headers: dict[str, str] = {}
         self.status = 503
         self.message = "Too many requests"
+        self.kind = FaultKind.HTTP_STATUS
         self.steps = 0
         self.under_way = 0
         self.most_at_once = 0
@@ -51,6 +52,8 @@ class Upstream(ScriptedModel):
             await asyncio.sleep(1e6 if self.hangs else 0.3)
             if status != 200:
                 message = self.message if status == 429 else "Service unavailable"
+                if status != 429 and self.kind is not FaultKind.HTTP_STATUS:
+                    raise ProviderFailure(FailureFacts(self.kind, Phase.CONNECT, self.name, "m"))
                 raise ProviderFailure(_facts(self.name, status, message, self.headers if status == 429 else {}))
             if self.steps > 0:
                 self.steps -= 1

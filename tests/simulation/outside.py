@@ -16,6 +16,7 @@ from hermes.core.ports import Outgoing, Receipt
 from hermes.core.principals import ChatKind, ChatRef, Identity
 from hermes.core.records import OutgoingPart
 from hermes.core.transcript import FinishReason, ModelReply, ModelRequest, ToolCall, Usage, UserItem
+from hermes.core.urgency import Urgency
 
 PLATFORM, ACCOUNT = "telegram", "1"
 
@@ -59,8 +60,9 @@ class ChatServer:
         edits: str | None = None,
         files: Sequence[AttachmentRef] = (),
         album: str | None = None,
+        urgency: Urgency = Urgency.INTERACTIVE,
     ) -> str:
-        """A person writes (or edits message ``edits``); returns the message's id.
+        """A person writes (or edits message ``edits``); returns the message's id. ``urgency``: nobody waits for it.
 
         ``files`` are named by what ``self.files`` holds; messages of one ``album`` belong together.
         """
@@ -74,7 +76,7 @@ class ChatServer:
         ref_chat = ChatRef(PLATFORM, ACCOUNT, chat, None, ChatKind.PRIVATE)
         key = f"{chat}/{ref}/{number if edits else 0}"
         raw = json.dumps(body)
-        update = RawUpdate(PLATFORM, ACCOUNT, key, raw, identity, ref_chat, ref, self.now(), album)
+        update = RawUpdate(PLATFORM, ACCOUNT, key, raw, identity, ref_chat, ref, self.now(), album, urgency=urgency)
         self.updates.append((number, update))
         self.arrived.set()
         return ref

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hermes.core.failures import FaultKind
 from hermes.core.governor import CallRequest, Refused
 from hermes.gateway.control import ControlServer
 from hermes.gateway.held import Held
@@ -171,6 +172,23 @@ def test_the_primary_is_taken_back_inside_a_long_turn(make: Make) -> None:
     assert spare.calls, "the fallback worked meanwhile"
     assert all(at < back for at, _ in spare.calls), "from its recovery on the primary did all"
     assert sum(status == 503 for _, status in model.calls) <= 4 + 4, "its attempts, then probes only"
+
+
+@pytest.mark.parametrize("down", [12.0, 45.0, 300.0])
+def test_a_server_on_this_machine_that_was_killed_is_found_again_within_seconds(make: Make, down: float) -> None:
+    provider = {"kind": "openai", "base_url": "http://127.0.0.1:9/v1"}
+    world = make(settings={"providers": {"sim": provider}})
+    model = upstream(world)
+    model.down, model.kind = (1.0, down), FaultKind.REFUSED
+    world.run(1.5)
+    world.say("hello")
+    world.run(down - world.now())
+    assert "You said: hello" not in world.heard()
+    world.say("and now?", chat="8")
+    back = 15.0 if down < 40.0 else 4.5  # within the first half minute the call's own retries wait
+    world.run(back)
+    assert "You said: hello" in world.heard()
+    assert "You said: and now?" in world.heard("8")
 
 
 def test_a_half_open_circuit_lets_one_probe_through(make: Make) -> None:

@@ -70,6 +70,17 @@ def test_a_cheap_probe_keeps_its_pace() -> None:
     assert fail(state, 10.0, cheap=True).until == 20.0
 
 
+def test_a_server_on_this_machine_is_probed_soon_and_while_nobody_listens_often() -> None:
+    own = breaker.near(BreakerPolicy(failures=1))
+    for cheap, pauses in ((True, [1.0, 2.0, 3.0, 3.0]), (False, [1.0, 2.0, 4.0, 8.0])):
+        state, now, seen = Breaker(), 0.0, []
+        for _ in range(4):
+            state = breaker.failed(state, own, now=now, u=0.0, name="a", cheap=cheap)
+            seen.append(state.until - now)
+            now = state.until
+        assert seen == pauses
+
+
 def test_late_failures_of_calls_sent_before_do_not_prolong_it() -> None:
     state = opened_at(0.0)
     assert fail(state, 5.0).until == state.until

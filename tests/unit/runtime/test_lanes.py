@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes.core.urgency import Urgency
 from hermes.runtime.lanes import LaneRun, Lanes
 from hermes.runtime.virtual import run_virtual, running_clock
 
@@ -57,7 +58,7 @@ async def test_many_wakes_before_a_run_make_one_run_and_a_wake_during_it_one_mor
     assert recorder.started == ["a", "a"]
     assert len(recorder.lanes) == 0
     assert recorder.lanes._running == {}
-    assert recorder.lanes._waiting == {}
+    assert recorder.lanes.waiting == 0
 
 
 async def test_keys_beyond_the_width_wait_first_come_first_served() -> None:
@@ -185,3 +186,52 @@ def test_no_wake_is_lost_no_key_runs_twice_at_once_and_the_width_holds(seed: int
         assert all(isinstance(fault, ValueError) for fault in faults)
 
     run_virtual(body())
+
+
+async def test_a_flood_of_scheduled_keys_leaves_width_for_those_that_people_wait_for() -> None:
+    recorder = Recorder(width=4)
+    for n in range(20):
+        recorder.lanes.wake(f"s{n}", Urgency.SCHEDULE)
+    await settle()
+    assert recorder.started == ["s0", "s1", "s2"]
+    recorder.lanes.wake("a")
+    await settle()
+    assert recorder.started[-1] == "a"
+    recorder.gate.set()
+    await recorder.lanes.drain(5.0)
+    assert len(recorder.started) == 21
+
+
+async def test_of_those_that_wait_the_most_urgent_is_next_and_a_second_wake_may_raise_one() -> None:
+    recorder = Recorder(width=1)
+    recorder.lanes.wake("first")
+    recorder.lanes.wake("scheduled", Urgency.SCHEDULE)
+    recorder.lanes.wake("background", Urgency.BACKGROUND)
+    recorder.lanes.wake("raised", Urgency.SCHEDULE)
+    recorder.lanes.wake("person")
+    recorder.lanes.wake("raised")
+    recorder.gate.set()
+    for _ in range(5):
+        await settle()
+    assert recorder.started == ["first", "person", "raised", "background", "scheduled"]
+
+
+def test_a_key_that_waits_becomes_as_urgent_as_the_others() -> None:
+    async def scenario() -> list[str]:
+        started: list[str] = []
+
+        async def serve(key: str, run: LaneRun) -> None:
+            started.append(key)
+            await running_clock().sleep(50.0)
+
+        lanes: Lanes[str] = Lanes(width=1, handler=serve, on_error=lambda key, error: None)
+        lanes.wake("p0")
+        lanes.wake("scheduled", Urgency.SCHEDULE)
+        for n in range(1, 8):
+            lanes.wake(f"p{n}")
+            await running_clock().sleep(45.0)
+        await lanes.drain(1000.0)
+        return started
+
+    started = run_virtual(scenario())
+    assert "scheduled" in started[:5], started
