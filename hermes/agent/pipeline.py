@@ -12,6 +12,7 @@ from typing import assert_never
 
 from hermes.agent.account import Account
 from hermes.agent.continuation import Continuation, Showing
+from hermes.agent.counting import TokenBook
 from hermes.agent.endings import cut_off_answer
 from hermes.agent.fitting import Fit
 from hermes.agent.governor import Governor
@@ -45,7 +46,6 @@ from hermes.policy.recovery import (
     skip,
 )
 from hermes.policy.sentences import sentence
-from hermes.policy.trim import estimate_tokens
 from hermes.runtime.logs import get_logger
 
 log = get_logger(__name__)
@@ -75,6 +75,7 @@ class Pipeline:
         self._on_call = on_call
         self._trim_share = trim_share
         self.repairs = repairs if repairs is not None else Repairs(LearnedBook(clock))
+        self.tokens = TokenBook(self.repairs.learned)
         bounds = policy_for(retries=policy.retries, base=policy.base, cap=policy.cap)
         self.governor = governor if governor is not None else Governor(clock, random, policy=bounds)
 
@@ -83,17 +84,18 @@ class Pipeline:
     ) -> Answered | GaveUp | Parked | OverBudget:
         """One answer or one sentence. ``deadline`` is absolute on the monotonic clock; ``account`` pays."""
         targets, bounds = self.targets, self.policy  # a reload is for the calls that begin after it
-        tokens = estimate_tokens(ask.items) + 500
+        tokens = self.tokens.prompt(targets[0], ModelRequest("", ask.system, ask.items, ask.tools))
         first = first_target(bounds, tokens, self._trim_share)
         state = initial(bounds, deadline, prompt_tokens=tokens, target=first, has_images=bool(images_of(ask.items)))
-        fit = Fit(ask, self._clock.monotonic(), self.repairs.learned.of)
+        fit = Fit(ask, self._clock.monotonic(), self.repairs.learned.of, self.tokens.calibration)
         parts, on_show = Continuation(bounds.continuations), False
         while True:
             target = targets[state.target]
             request = parts.request(fit.request(target, self._trim_share))
-            entered = await self._admit(ask, target, bounds, state, observer)
-            if isinstance(entered, Refused):
-                verdict = entered.verdict
+            beyond = _beyond(fit) if not parts.begun else None
+            entered = beyond or await self._admit(ask, target, bounds, state, observer)
+            if not isinstance(entered, Grant):
+                verdict = entered if isinstance(entered, Verdict) else entered.verdict
                 state, what_now = self._skip(bounds, state, entered)
                 end = await self._obey(what_now, target, verdict, bounds, state, fit, observer)
                 if end is not None:
@@ -109,11 +111,14 @@ class Pipeline:
                 part = cut_off_answer(failure.facts, request)
                 verdict = classify(failure.facts, self._context(target, request))
                 self._note(target, verdict if part is None else None, failure)
+                if verdict.reason is Reason.CONTEXT_OVERFLOW and verdict.detail is None and part is None:
+                    await self.tokens.note(target, request, verdict.requested or 0)
                 if part is None and parts.begun and failure.facts.kind is FaultKind.EMPTY_ANSWER:
                     return Answered(parts.as_it_stands(), target)
             else:
                 shown.end(complete=True)
                 self._note(target, None, None)
+                await self.tokens.note(target, request, reply.usage.input_tokens)
                 await self.repairs.learned.keep(target, fit.to_learn(target))
                 return Answered(parts.whole(reply), target)
             on_show = on_show or shown.any
@@ -148,9 +153,15 @@ class Pipeline:
         )
 
     def _skip(
-        self, policy: RecoveryPolicy, state: RecoveryState, refused: Refused
+        self, policy: RecoveryPolicy, state: RecoveryState, refused: Refused | Verdict
     ) -> tuple[RecoveryState, Plan]:
-        """A guarded target costs no call. An open circuit is not sat out where the turn can be parked (R13)."""
+        """A guarded target costs no call. An open circuit is not sat out where the turn can be parked (R13).
+
+        A verdict is that of a prompt which cannot fit: nothing but another target can help.
+        """
+        if isinstance(refused, Verdict):
+            policy = replace(policy, available=frozenset())
+            return plan(policy, state, refused, now=self._clock.monotonic(), u=self._random())
         state, what_now = skip(
             policy, state, refused.verdict, now=self._clock.monotonic(), u=self._random()
         )
@@ -217,7 +228,8 @@ class Pipeline:
             case SwitchTarget(index):
                 self.governor.outage(target.name, verdict, fit.begun)
                 other = policy.targets[index].name
-                observer.on_notice("fallback", f"{target.name} does not answer; asking {other}.")
+                why = "cannot take so long a text" if verdict.reason is Reason.CONTEXT_OVERFLOW else "does not answer"
+                observer.on_notice("fallback", f"{target.name} {why}; asking {other}.")
             case Park(_, final):
                 outage = self.governor.outage(target.name, final, fit.begun)
                 if outage is not None:
@@ -232,7 +244,7 @@ class Pipeline:
 
     def _context(self, target: Target, request: ModelRequest) -> CallContext:
         return CallContext(
-            prompt_tokens=estimate_tokens(request.items),
+            prompt_tokens=self.tokens.prompt(target, request),
             context_window=target.context_window,
             max_output=request.max_output,
             has_tools=bool(request.tools),
@@ -248,6 +260,13 @@ class Pipeline:
                 "provider_failed", target=target.name, reason=reason, detail=verdict.detail, rule=verdict.rule,
                 status=failure.facts.status, error=_brief(failure.facts.message),
             )  # fmt: skip
+
+
+def _beyond(fit: Fit) -> Verdict | None:
+    """The verdict that a call would meet for certain: what may not be left out is larger than the window."""
+    if fit.beyond is None:
+        return None
+    return Verdict(Reason.CONTEXT_OVERFLOW, "beyond_the_window", limit=fit.beyond)
 
 
 _WHY: Mapping[tuple[Reason, str | None], str] = {

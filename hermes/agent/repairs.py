@@ -23,6 +23,8 @@ LOWER_TIER = 200_000
 """Tokens of the context tier that every account has."""
 LEARNED_FOR = 7 * 86400.0
 """Seconds until something learned is tried out again: servers are updated, accounts are upgraded."""
+_TOLD = 60
+"""Characters of a learned value that the log shows."""
 
 AVAILABLE_REPAIRS = frozenset({
     Repair.REBUILD_TRANSPORT, Repair.REDUCE_MAX_TOKENS, Repair.RAISE_MAX_TOKENS, Repair.COMPACT,
@@ -62,7 +64,7 @@ class LearnedBook:
         for key, value in facts.items():
             fact = Learned(target.provider.name, target.model, key, value, now, now + LEARNED_FOR)
             self._known[fact.provider, fact.model, key] = fact
-            log.info("learned", target=target.name, key=key, value=value)
+            log.info("learned", target=target.name, key=key, value=value[:_TOLD])
             if self._store is not None:
                 try:
                     await self._store.keep(fact)
@@ -121,8 +123,10 @@ class Repairs:
             without.add(Repair.STRIP_GRAMMAR_PATTERNS)
         if fit.max_output is None and target.max_output is None:
             without.add(Repair.RAISE_MAX_TOKENS)
-        if fit.heeds(target, WINDOW):
+        if (fit.window(target) or LOWER_TIER + 1) <= LOWER_TIER:
             without.add(Repair.LOWER_CONTEXT_TIER)
+        if not fit.compactable():
+            without.add(Repair.COMPACT)
         return replace(policy, available=policy.available - without, repair_limits=self.limits(policy))
 
     def rotates(self, target: Target, fit: Fit, verdict: Verdict) -> bool:
@@ -151,7 +155,7 @@ class Repairs:
             case Repair.RAISE_MAX_TOKENS:
                 fit.max_output = 2 * (fit.max_output or target.max_output or 0)
             case Repair.COMPACT:
-                fit.compact(verdict.limit)
+                await fit.compact(target, verdict)
             case Repair.STRIP_GRAMMAR_PATTERNS:
                 fit.made(target, PLAIN_SCHEMAS, "1")
             case Repair.DROP_THINKING_SIGNATURES:

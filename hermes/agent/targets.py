@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from hermes.core.failures import Verdict
 from hermes.core.money import Price, Refusal
@@ -63,6 +65,10 @@ class OverBudget:
     part: Answered | None = None
 
 
+Shorter: TypeAlias = Callable[[int], Awaitable[tuple[Item, ...] | None]]
+"""Items to send in place of the asked ones, for a prompt of so many tokens; None if there are none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
     """What is asked, before it is fitted to a target."""
@@ -73,6 +79,7 @@ class Ask:
     principal: str = ""
     urgency: Urgency = Urgency.INTERACTIVE
     max_output: int | None = None  # fewer tokens than the target's own limit
+    shorter: Shorter | None = None  # asked after an overflow
 
 
 class UpstreamBook:
