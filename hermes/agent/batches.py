@@ -1,8 +1,9 @@
 """The calls of one step, side by side where nothing can come of it but time.
 
 A call starts when no outcome of those still running could make the guard refuse it, so every decision is the
-one that a run call by call would have made (DESIGN: parallel batches decide as sequential ones do). Calls that
-may not happen twice (``once``) run alone and in order. Results are observed and stored in the order of the
+one that a run call by call would have made (parallel batches decide as sequential ones do). Only mere readers
+(``pure``) run beside each other: what may change something runs alone and in its place, so that what is read
+after it in the batch is read after it. Results are observed and stored in the order of the
 calls: what is on disk is always what a run call by call would have left.
 """
 
@@ -127,7 +128,7 @@ class Batch:
             call, act = waiting[0]
             acts = [*(f.act for f in self._flights), *(a for _, a in taken)]
             running = len(taken) + sum(not f.task.done() for f in self._flights)
-            alone = act.effect is ToolEffect.ONCE or any(a.effect is ToolEffect.ONCE for a in acts)
+            alone = any(a.effect is not ToolEffect.PURE for a in (act, *acts))
             if running >= self._most or (acts and alone) or self._acts.waits_for_person(call):
                 break
             if not self._guard.certain(acts, act):

@@ -167,8 +167,8 @@ def before(guard: Guard, act: Act) -> Proceed | Block | Halt:
 
 def certain(guard: Guard, flying: Sequence[Act], act: Act) -> bool:
     """Whether ``before`` will say Proceed whatever comes of the calls that run now: the call need not wait
-    for them. Never true where a call-by-call run would have decided otherwise (DESIGN: parallel batches
-    decide as sequential ones do)."""
+    for them. Never true where a run call by call could have decided otherwise: parallel batches decide
+    as sequential ones do."""
     if guard.halted is not None:
         return False
     if not guard.settings.hard_stop_enabled:
