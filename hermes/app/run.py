@@ -175,7 +175,10 @@ async def _start(
     await gateway.questions.load()
     await gateway.outages.load(gateway.governor.load)
     await gateway.runner.pipeline.repairs.learned.load()
-    doubtful = await gateway.outbox.recover(config.gateway.delivery.uncertain.value, clock.now())
+    doubtful = await gateway.outbox.recover(
+        config.gateway.delivery.uncertain.value, clock.now(),
+        safe=[platform.name for platform in gateway.platforms if platform.creates_are_safe],
+    )  # fmt: skip
     if doubtful:
         log.warning("sends_cut_off_by_the_last_end", rows=doubtful)
     token = await CredentialFile(machine.home, machine.offload).page_token(new_token)

@@ -41,6 +41,7 @@ class Outgoing:
     marked: bool = False
     message_ref: str | None = None
     plain: bool = False  # a formatting refusal: send the whole text without markup
+    since: float | None = None  # when the delivery was made (unix seconds): an earlier copy is not older (R18)
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,7 @@ class NewDelivery:
     expires_at: float | None = None
     delivered_at_commit: bool = False  # the store is the destination (R21)
     session_id: SessionId | None = None
+    creates_are_safe: bool = False  # the platform sees to it that a repeated create makes no second message (R18)
 
 
 @dataclass(frozen=True, slots=True)

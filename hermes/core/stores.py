@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from hermes.core.events import Address
@@ -197,8 +197,11 @@ class Outbox(Protocol):
     async def enqueue(self, deliveries: Sequence[NewDelivery], now: float) -> list[OutboxRow]:
         """Notices and messages that belong to no turn."""
 
-    async def recover(self, uncertain: str, now: float) -> int:
-        """After a start: rows left ``sending`` are uncertain: marked or held (R18). Returns how many."""
+    async def recover(self, uncertain: str, now: float, safe: Collection[str] = ()) -> int:
+        """After a start: rows left ``sending`` are uncertain: marked or held (R18). Returns how many.
+
+        On the platforms in ``safe`` a create may be repeated: the platform knows it, or it is looked for.
+        """
 
     async def pending(self) -> list[OutboxRow]:
         """All rows to be sent, in order."""

@@ -29,4 +29,5 @@ class PlatformReplies:
             self._clock.now() + self.max_age,
             platform.delivers_at_commit,
             session,
+            platform.creates_are_safe,
         )

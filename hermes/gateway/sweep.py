@@ -144,7 +144,7 @@ class Sweep:
         self, platform: Platform, row: OutboxRow, plain: bool
     ) -> Delivered | tuple[DeliveryVerdict, PlatformFailure]:
         outgoing = Outgoing(
-            row.address, row.operation, row.payload, row.nonce, row.marked, row.receipt, plain
+            row.address, row.operation, row.payload, row.nonce, row.marked, row.receipt, plain, row.created_at
         )
         try:
             async with asyncio.timeout(self._send_timeout):

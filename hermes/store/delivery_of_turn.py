@@ -40,15 +40,17 @@ def _adopt_draft(
 ) -> list[OutboxRow]:  # fmt: skip
     """Part 0 is the draft's own row: an edit where its first send has a receipt.
 
-    Without one that send may have arrived: a create that waits and is marked, or the whole is held (R19).
+    Without one that send may have arrived: a create that waits and is marked, or the whole is held (R19), unless
+    the platform knows a repeated create.
     """
     seq, delivery_id, receipt = draft
     operation = Operation.EDIT if receipt is not None else Operation.CREATE
-    not_before = 0.0 if receipt is not None else now + MARK_DELAY
+    sure = receipt is not None or reply.creates_are_safe
+    not_before = 0.0 if sure else now + MARK_DELAY
     conn.execute(
         "UPDATE outbox SET state='pending', payload=?, operation=?, mark=?, session_id=?, claim_generation=?, "
         "not_before=? WHERE seq=?",
-        (reply.parts[0].payload, operation.value, int(receipt is None), reply.session_id, owner, not_before, seq),
+        (reply.parts[0].payload, operation.value, int(not sure), reply.session_id, owner, not_before, seq),
     )
     first = outbox_row(conn.execute(f"SELECT {OUTBOX_COLUMNS} FROM outbox WHERE seq=?", (seq,)).fetchone())
     rest = NewDelivery(
@@ -60,7 +62,7 @@ def _adopt_draft(
             "UPDATE outbox SET delivery_id=?, part=part+1, reply_to=NULL, nonce=? WHERE seq=?",
             (delivery_id, f"{delivery_id:x}-{row.part + 1:x}", row.seq),
         )
-    if receipt is None and hold:
+    if not sure and hold:
         conn.execute(
             "UPDATE outbox SET state='held', reason='its draft may have arrived', done_at=? WHERE delivery_id=?",
             (now, delivery_id),

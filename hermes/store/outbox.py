@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from hermes.core.delivery import Operation
 from hermes.core.errors import LostFence
@@ -35,13 +35,15 @@ class SqliteOutbox:
             lambda conn: [r for d in deliveries for r in insert_delivery(conn, d, now, generation=owner)]
         )
 
-    async def recover(self, uncertain: str, now: float) -> int:
+    async def recover(self, uncertain: str, now: float, safe: Collection[str] = ()) -> int:
         """Rows an earlier process left ``sending``: edits go again, creates are marked or held (R18)."""
 
         def recover(conn: sqlite3.Connection) -> int:
-            safe = conn.execute(
-                f"UPDATE outbox SET state='pending' WHERE state='sending' AND {OUTBOX_OPEN} AND operation<>?",
-                (Operation.CREATE.value,),
+            places = ",".join("?" * len(safe))
+            again = conn.execute(
+                f"UPDATE outbox SET state='pending' WHERE state='sending' AND {OUTBOX_OPEN} "
+                f"AND (operation<>? OR platform IN ({places}))",
+                (Operation.CREATE.value, *safe),
             ).rowcount
             if uncertain == "hold":
                 doubtful = conn.execute(
@@ -55,7 +57,7 @@ class SqliteOutbox:
                     f"WHERE state='sending' AND {OUTBOX_OPEN}",
                     (now + MARK_DELAY,),
                 ).rowcount
-            return safe + doubtful
+            return again + doubtful
 
         return await self._db.write(recover)
 
