@@ -19,31 +19,28 @@ from typing import Any
 
 from aiohttp.abc import AbstractResolver
 
-from hermes.core.delivery import MARK_PREFIX, Operation
 from hermes.core.errors import PlatformFailure
 from hermes.core.events import Address, AttachmentRef, Batch, Event, RawUpdate
 from hermes.core.ports import Outgoing, Receipt
 from hermes.core.records import OutgoingPart
-from hermes.platforms.discord.calls import call_of, channel_of, content_of, nonce_of, with_buttons
+from hermes.platforms.discord.calls import channel_of, with_buttons
 from hermes.platforms.discord.channels import Channels
 from hermes.platforms.discord.envelope import PLATFORM, SAID, Envelopes
 from hermes.platforms.discord.failures import FailureReader
 from hermes.platforms.discord.history import History
+from hermes.platforms.discord.interactions import Pressed
 from hermes.platforms.discord.normalise import normalise
 from hermes.platforms.discord.render import render
-from hermes.platforms.discord.rest import Rest, segment
+from hermes.platforms.discord.rest import Rest
+from hermes.platforms.discord.sending import Sends
 from hermes.platforms.discord.session import Session
 
 API_ADDRESS = "https://discord.com/api/v10"
 CLOSE_LIMIT = 5.0
 TYPING_LIMIT = 5.0
-ANSWER_LIMIT = 2.0  # seconds for telling a pressed button that it was heard; Discord gives it three
 ANSWERS = 20  # interactions answered before one cycle; the rest show "did not respond"
 MOST_EVENTS = 200  # of one batch
 CURSORS_EVERY = 30.0  # seconds after which cursors without a message of ours are written
-NONCE_TRUST = 60.0
-"""Seconds for which Discord surely knows a nonce ("the past few minutes"): an older create is looked for first."""
-DEFERRED_UPDATE, HEARD, EPHEMERAL = 6, 4, 1 << 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +89,9 @@ class DiscordPlatform:
         self._ready_presses: list[Pressed] = []
         self._pressed: list[Pressed] = []
         self._cursors_at = time.monotonic()
-        self._rest, self._session, self._history = self._fresh()
+        self._rest, self._session, self._history, self._sends = self._fresh()
 
-    def _fresh(self) -> tuple[Rest, Session, History]:
+    def _fresh(self) -> tuple[Rest, Session, History, Sends]:
         resolver, proxy = self._network
         bounds = self.limits
         rest = Rest(
@@ -105,7 +102,8 @@ class DiscordPlatform:
             rest, self._token, self.failures, stall_after=bounds.stall_after,
             open_limit=bounds.connect + bounds.request, pause=bounds.identify_pause, draw=random.random,
         )  # fmt: skip
-        return rest, session, History(rest, self.failures, bounds.request)
+        history = History(rest, self.failures, bounds.request)
+        return rest, session, history, Sends(rest, self.failures, history, bounds.request, self._wall)
 
     @property
     def account(self) -> str:
@@ -115,11 +113,11 @@ class DiscordPlatform:
     async def connect(self) -> None:
         """Proves the token, opens a session and waits for its READY. Raises PlatformFailure."""
         await self._rest.open()
-        me = await self._call("GET", "/users/@me")
+        me = await self._ask("/users/@me")
         if not isinstance(me, dict) or not isinstance(me.get("id"), str):
             raise PlatformFailure(self.failures.garbage("users/@me"))
         self._envelopes.account = me["id"]
-        door = await self._call("GET", "/gateway/bot")
+        door = await self._ask("/gateway/bot")
         if not isinstance(door, dict) or not isinstance(door.get("url"), str):
             raise PlatformFailure(self.failures.garbage("gateway/bot"))
         left = door.get("session_start_limit")
@@ -255,13 +253,8 @@ class DiscordPlatform:
         """Ends the waiting sign on buttons and commands whose update is on disk; best effort."""
         pressed, self._pressed = self._pressed, []
         for one in pressed:
-            try:
-                await self._call(
-                    "POST", one.path, body=one.answer(), authorised=False, limit=ANSWER_LIMIT,
-                    route=("callback", one.path),
-                )  # fmt: skip
-            except PlatformFailure:
-                continue  # an old interaction cannot be answered, and a dead link shows itself in the cycle
+            with contextlib.suppress(PlatformFailure):  # an old one cannot be answered; a dead link shows itself
+                await one.answer(self._rest, self.failures)
 
     # ---- what it means, and what goes -------------------------------------------------------------
 
@@ -281,36 +274,13 @@ class DiscordPlatform:
 
     async def send(self, outgoing: Outgoing) -> Receipt:
         """One create, edit, delete or reaction. Raises PlatformFailure."""
-        channel = channel_of(outgoing.address)
-        nonce = nonce_of(self._channels.salt or "", channel, outgoing.nonce)
-        call = call_of(outgoing, nonce)
-        answer = await self._call(call.method, call.path, body=call.body, route=call.route)
-        if outgoing.operation is not Operation.CREATE:
-            return Receipt(outgoing.message_ref or "")
-        if not isinstance(answer, dict) or not isinstance(answer.get("id"), str):
-            raise PlatformFailure(self.failures.garbage("create"))
-        return await self._made(outgoing, answer)
-
-    async def _made(self, outgoing: Outgoing, answer: dict[str, Any]) -> Receipt:
-        """The created message. With a nonce that Discord knew it is an earlier one, perhaps with other words."""
-        wanted = content_of(outgoing)["content"]
-        shown = answer.get("content")
-        if shown == wanted or not isinstance(shown, str) or shown.strip() == wanted.strip():
-            return Receipt(answer["id"])
-        if outgoing.marked and MARK_PREFIX + shown == wanted:
-            return Receipt(answer["id"])  # the first one did arrive: no repeat, and no mark
-        body = content_of(Outgoing(outgoing.address, Operation.EDIT, outgoing.payload, outgoing.nonce))
-        channel = channel_of(outgoing.address)
-        path = f"/channels/{channel}/messages/{answer['id']}"
-        await self._call("PATCH", path, body={"components": [], **body}, route=("edit", channel))
-        return Receipt(answer["id"])
+        return await self._sends.send(outgoing, self.account, self._channels.salt or "")
 
     async def typing(self, address: Address) -> None:
         """Shown for ten seconds or until the next message. Raises PlatformFailure."""
         channel = channel_of(address)
-        await self._call(
-            "POST", f"/channels/{channel}/typing", limit=TYPING_LIMIT, route=("typing", channel)
-        )
+        shown = self._rest.call("POST", f"/channels/{channel}/typing", route=("typing", channel))
+        await self.failures.guard("typing", shown, TYPING_LIMIT)
 
     async def download(self, attachment: AttachmentRef, limit: int) -> bytes:
         """An inbound file of at most ``limit`` bytes, at the address it has now. Raises PlatformFailure."""
@@ -327,7 +297,7 @@ class DiscordPlatform:
         """New session, new sockets; what was received and not confirmed comes again."""
         await self.aclose()
         self._late.extend(self._session.events)
-        self._rest, self._session, self._history = self._fresh()
+        self._rest, self._session, self._history, self._sends = self._fresh()
 
     async def aclose(self) -> None:
         """Session, socket, its thread and every connection end within ``CLOSE_LIMIT`` seconds."""
@@ -335,39 +305,9 @@ class DiscordPlatform:
             await self.failures.guard("close", self._session.aclose(), CLOSE_LIMIT)
         await self._rest.close()
 
-    async def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: object = None,
-        route: tuple[str, str] = ("", ""),
-        limit: float | None = None,
-        authorised: bool = True,
-    ) -> Any:
-        request = self._rest.call(method, path, body=body, route=route, authorised=authorised)
-        bound = limit or self.limits.request + self.limits.connect
-        return await self.failures.guard(route[0] or path, request, bound)
-
-
-@dataclass(frozen=True, slots=True)
-class Pressed:
-    """An interaction that waits for an answer: where, and of which kind. Its token is kept in memory only."""
-
-    path: str
-    kind: int
-
-    @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Pressed:
-        number, token = segment(str(data.get("id"))), segment(str(data.get("token")))
-        kind = data.get("type")
-        return cls(f"/interactions/{number}/{token}/callback", kind if isinstance(kind, int) else 0)
-
-    def answer(self) -> dict[str, Any]:
-        """A component is left as it is; a command is told, to its sender alone, that it was heard."""
-        if self.kind == 3:
-            return {"type": DEFERRED_UPDATE}
-        return {"type": HEARD, "data": {"content": "✓", "flags": EPHEMERAL}}
+    async def _ask(self, path: str) -> Any:
+        bound = self.limits.request + self.limits.connect
+        return await self.failures.guard(path, self._rest.call("GET", path), bound)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from hermes.platforms.discord.fields import first_id_at, is_snowflake
 from hermes.platforms.discord.rest import Rest
 
 PAGE = 100
+SKEW = 5.0  # seconds our clock may be ahead of Discord's
 RETRY = 5.0  # seconds after which a history that was refused is asked for again
 
 
@@ -60,6 +61,27 @@ class History:
         if not isinstance(answer, list):
             raise PlatformFailure(self._failures.garbage("history"))
         return [one for one in answer if isinstance(one, dict) and is_snowflake(one.get("id"))]
+
+    async def ours(self, channel: str, account: str, since: float) -> tuple[list[Mapping[str, Any]], bool]:
+        """The bot's messages made since then (unix seconds), newest first, and whether these are all.
+
+        Raises PlatformFailure when Discord does not answer, or refuses.
+        """
+        answer = await self._get(
+            f"/channels/{channel}/messages", ("history", channel), {"limit": str(PAGE)}
+        )
+        if not isinstance(answer, list):
+            raise PlatformFailure(self._failures.garbage("history"))
+        page: list[Mapping[str, Any]] = [
+            one for one in answer if isinstance(one, dict) and is_snowflake(one.get("id"))
+        ]
+        first = first_id_at(since - SKEW)
+        found = [
+            one for one in page
+            if int(one["id"]) >= first and isinstance(one.get("author"), dict) and one["author"].get("id") == account
+        ]
+        whole = len(page) < PAGE or int(page[-1]["id"]) < first
+        return found, whole
 
     async def channel(self, channel: str) -> Mapping[str, Any] | None:
         """The channel object; None when Discord refuses it. Raises PlatformFailure when it does not answer."""
