@@ -137,6 +137,13 @@ class Pipeline:
             if end is not None:
                 return Answered(parts.as_it_stands(), target) if parts.begun else end
 
+    def window(self) -> int | None:
+        """Tokens of the primary's window, as configured and as learned; where a larger one is preferred to leaving
+        something out, that of the target with the largest. None = unknown."""
+        first, *more = [Fit(_NOTHING, known=self.repairs.learned.of).window(target) for target in self.targets]
+        known = [size for size in more if size is not None] if self.policy.prefer_bigger_window else []
+        return None if first is None else max([first, *known])
+
     async def _admit(
         self, ask: Ask, target: Target, policy: RecoveryPolicy, state: RecoveryState, observer: TurnObserver
     ) -> Grant | Refused:
@@ -260,6 +267,9 @@ class Pipeline:
                 "provider_failed", target=target.name, reason=reason, detail=verdict.detail, rule=verdict.rule,
                 status=failure.facts.status, error=_brief(failure.facts.message),
             )  # fmt: skip
+
+
+_NOTHING = Ask("", (), ())
 
 
 def _beyond(fit: Fit) -> Verdict | None:
