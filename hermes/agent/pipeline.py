@@ -323,6 +323,10 @@ def _repair_text(repair: Repair) -> str:
             return "A picture is too large for the model; sending it smaller."
         case Repair.DROP_IMAGES:
             return "The model does not take the pictures; asking without them."
+        case Repair.REFRESH_CREDENTIAL:
+            return "The key was refused; fetching a new one."
+        case Repair.ROTATE_CREDENTIAL:
+            return "Trying the next key."
         case _:
             return f"Repairing the request: {repair.value.replace('_', ' ')}."
 

@@ -19,7 +19,7 @@ from hermes.policy.backoff import backoff
 from hermes.policy.breaker import near
 from hermes.policy.cures import CURES, SMALL_LIMITS, Repair
 from hermes.policy.reconnect import SAME_LINK_DELAYS
-from hermes.policy.recovery import RecoveryPolicy, bound
+from hermes.policy.recovery import RecoveryPolicy, backends_of, bound
 from hermes.policy.rules import RETRYABLE
 
 Row = tuple[str, str]
@@ -112,7 +112,7 @@ def _dead_ends(policy: RecoveryPolicy) -> Section:
 def longest_waiting(policy: RecoveryPolicy) -> float:
     """The most seconds that one call may spend between its attempts; the turn's deadline comes first."""
     longest = max(policy.retry_after_cap, policy.cap)
-    return len(policy.targets) * max(0, policy.retries) * longest
+    return backends_of(policy) * max(0, policy.retries) * longest
 
 
 def _calls(policy: RecoveryPolicy, config: Config) -> Section:
@@ -120,7 +120,7 @@ def _calls(policy: RecoveryPolicy, config: Config) -> Section:
     limits = {repair: policy.limit(repair) for repair in sorted(policy.available)}
     limits[Repair.REBUILD_TRANSPORT] = 1
     repairs = ", ".join(f"{_words(repair)} (at most {limit})" for repair, limit in limits.items() if limit)
-    count = len(policy.targets)
+    count = backends_of(policy)
     own = count * (max(0, policy.retries) + 2)
     sum_ = f"{count} × ({policy.retries} retries + 1 + 1 fresh connections) + {bound(policy) - own} repairs"
     return Section(
@@ -197,7 +197,7 @@ def _cure(policy: RecoveryPolicy, case: tuple[Reason, str | None]) -> str:
 def _step(policy: RecoveryPolicy, repair: Repair) -> str:
     if repair not in policy.available:
         return f"[{_words(repair)}]"
-    return _words(repair) if policy.limit(repair) else f"({_words(repair)}: nothing to turn to)"
+    return _words(repair) if policy.limit(repair) else f"({_words(repair)}: not with these keys)"
 
 
 def _may_pass(reason: Reason) -> bool:

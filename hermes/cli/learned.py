@@ -16,7 +16,13 @@ SAYS = {
     "max_output": "answers of at most {value} tokens",
     "plain_schemas": "takes tool schemas only without patterns and formats",
     "context_window": "a window of {value} tokens",
+    "vocabulary": "how many tokens its texts take",
+    "image_limits": "pictures no larger than {value}",
+    "no_images": "takes no pictures",
+    "tool_images": "takes no pictures in tool results",
+    "no_long_context_beta": "its account may not use the long-context beta",
 }
+LONGEST = 60
 
 
 def known(environment: Environment) -> list[dict[str, Any]]:
@@ -63,7 +69,9 @@ def clear(target: str, invocation: Invocation) -> int:
 
 
 def _says(fact: dict[str, Any]) -> str:
-    return SAYS.get(fact["key"], "{key}: {value}").format(key=fact["key"], value=fact["value"])
+    value = fact["value"]
+    shown = value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
+    return SAYS.get(fact["key"], "{key}: {value}").format(key=fact["key"], value=shown)
 
 
 def _day(at: float) -> str:

@@ -29,6 +29,7 @@ __all__ = [
     "Repair",
     "SwitchTarget",
     "Wait",
+    "backends_of",
     "bound",
     "first_action",
     "first_target",
@@ -173,9 +174,16 @@ def initial(
 
 
 def bound(policy: RecoveryPolicy) -> int:
-    """The most calls `plan` can lead to: targets × (retries + 1 + 1 rebuild) + Σ repair limits."""
+    """The most calls `plan` can lead to: targets × (retries + 1 + 1 rebuild) + Σ repair limits. A backend under
+    two names is one target."""
     repairs = sum(policy.limit(r) for r in policy.available if r is not Repair.REBUILD_TRANSPORT)
-    return len(policy.targets) * (max(0, policy.retries) + 2) + repairs
+    return backends_of(policy) * (max(0, policy.retries) + 2) + repairs
+
+
+def backends_of(policy: RecoveryPolicy) -> int:
+    """How many targets one call may be made to: of those that are wholly the same only one."""
+    known = {(b.kind, b.address.rstrip("/"), b.model, b.keys) for t in policy.targets if (b := t.backend) is not None}
+    return len(known) + sum(target.backend is None for target in policy.targets)
 
 
 def plan(

@@ -15,6 +15,7 @@ from hermes.policy.recovery import (
     RecoveryTarget,
     SwitchTarget,
     Wait,
+    backends_of,
     first_target,
     initial,
     others,
@@ -112,6 +113,7 @@ def test_whatever_fails_no_backend_is_asked_under_two_names(
             asked.append(step.index)
         elif not isinstance(step, Wait):
             break
+    assert len(asked) <= backends_of(bounds)
     used = [(backends[at].address, backends[at].model, backends[at].keys) for at in asked]
     assert len(used) == len(set(used))
 
