@@ -19,6 +19,7 @@ their `orders()`, and the same /chat, /calls and /wait.
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 from collections.abc import Awaitable, Callable
@@ -177,12 +178,20 @@ def _order(handler: Handler) -> Callable[[web.Request], Awaitable[web.Response]]
     return answer
 
 
+def _bytes(content: object) -> bytes:
+    """A file's content: text, or ``{"base64": …}``."""
+    if isinstance(content, dict):
+        return base64.b64decode(content["base64"], validate=True)
+    return str(content).encode()
+
+
 def _telegram_orders(sim: TelegramSimulator) -> dict[str, Handler]:
     def say(order: dict[str, Any]) -> int:
         if document := order.pop("document", None):
-            order["document"] = (document["name"], document["text"].encode())
-        if (photo := order.pop("photo", None)) is not None:
-            order["photo"] = str(photo).encode()
+            order["document"] = (document["name"], _bytes(document["text"]))
+        for kind in ("photo", "voice"):
+            if (content := order.pop(kind, None)) is not None:
+                order[kind] = _bytes(content)
         return sim.say(**order)
 
     return {

@@ -38,13 +38,14 @@ class TelegramUser:
         update_id: int | None = None,
         photo: bytes | None = None,
         document: tuple[str, bytes] | None = None,
+        voice: bytes | None = None,
         album: str | None = None,
         date: int | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> int:
         """A user writes; returns the message's id.
 
-        A negative chat is a group, and `thread` makes it a forum. With `photo` or `document` the text is the
+        A negative chat is a group, and `thread` makes it a forum. With `photo`, `document` or `voice` the text is the
         caption; `album` is the media_group_id. `update_id` and `message_id` repeat an earlier update on
         purpose; `extra` are further fields of the Message, or replacements.
         """
@@ -54,7 +55,7 @@ class TelegramUser:
             self.world.threads.setdefault(chat, set()).add(thread)
             message |= {"message_thread_id": thread, "is_topic_message": True}
             message["chat"] = self.world.chat_object(chat)
-        media = photo is not None or document is not None
+        media = photo is not None or document is not None or voice is not None
         if text is not None:
             message["caption" if media else "text"] = text
             if entities := _entities(text):
@@ -64,6 +65,8 @@ class TelegramUser:
             message["photo"] = [{**small, "width": 320, "height": 240}]
         if document is not None:
             message["document"] = {**self._file(*document), "file_name": document[0]}
+        if voice is not None:
+            message["voice"] = {**self._file("voice.oga", voice), "duration": 3, "mime_type": "audio/ogg"}
         if album is not None:
             message["media_group_id"] = album
         if reply_to is not None:

@@ -35,6 +35,7 @@ POLL_MARGIN = 15.0  # seconds after the poll's own time-out at which it counts a
 POOL_TIMEOUT = 5.0
 SEND_MARGIN = 5.0  # seconds above the sum of the transport's limits, so that those speak first
 TYPING_LIMIT = 5.0
+DOWNLOAD_LIMIT = 600.0  # whoever wants the file gives up sooner
 ANSWER_LIMIT = 2.0  # seconds for telling a pressed button that it was heard
 ANSWERS = 20  # presses told so before one poll; the rest stop blinking by themselves
 CLOSE_LIMIT = 5.0
@@ -252,7 +253,7 @@ class TelegramPlatform:
                 self.failures.refused("getFile", f"the file has {size} bytes, over {limit}")
             )
         fetched = self._bot.request.retrieve(f"{self._address}/file/bot{self._token}/{path}")
-        content = await self.failures.guard("download", fetched, self._send_limit)
+        content = await self.failures.guard("download", fetched, DOWNLOAD_LIMIT)
         if len(content) > limit:
             raise PlatformFailure(self.failures.refused("download", f"the file is over {limit} bytes"))
         return content
