@@ -19,7 +19,7 @@ from hermes.core.ports import TurnObserver
 from hermes.core.records import Claim, InputItem, StepIntent
 from hermes.core.stores import Turns
 from hermes.core.transcript import AssistantItem, Item, ModelReply, ModelRequest, UserItem
-from hermes.policy.budget import Budget
+from hermes.policy.budget import Budget, dollars
 
 CLOSING_OUTPUT = 1_024
 """Most tokens of a closing summary."""
@@ -109,13 +109,6 @@ _KEY = {
     Limit.PERSON_DAY_USD: "agent.budget.user_day_usd",
     Limit.DAY_USD: "agent.budget.day_usd",
 }
-
-
-def dollars(usd: float) -> str:
-    """``$1.25``; small sums with as many places as they need."""
-    if usd == 0 or usd >= 0.1:
-        return f"${usd:.2f}"
-    return f"${usd:.4f}" if usd >= 0.001 else f"${usd:.6f}"
 
 
 class Closing:

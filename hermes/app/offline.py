@@ -16,7 +16,9 @@ from typing import TypeVar
 
 from aiohttp.resolver import ThreadedResolver
 
+from hermes.agent.account import Money
 from hermes.agent.repairs import LearnedBook
+from hermes.app import settings
 from hermes.app.build import build, new_key
 from hermes.app.catalogue import make_platform
 from hermes.app.figures import Figures
@@ -34,6 +36,7 @@ from hermes.gateway.actions import Actions
 from hermes.gateway.control import ControlServer
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.replies import PlatformReplies
+from hermes.gateway.usage import UsageBook
 from hermes.platforms.web.adapter import WebPlatform
 from hermes.providers.network import Network
 from hermes.runtime.checkpoints import Checkpoints
@@ -50,6 +53,7 @@ from hermes.store.database import ThreadedDatabase
 from hermes.store.home import HomeLock, note_clean_end, prepare_home, take_ownership
 from hermes.store.inbox import SqliteInbox
 from hermes.store.learned import SqliteLearned
+from hermes.store.ledger import SqliteLedger
 from hermes.store.outbox import SqliteOutbox
 from hermes.store.sessions import SqliteSessions
 
@@ -221,6 +225,11 @@ def _adapters(config: Config) -> list[Platform]:
     return [WebPlatform(), *(make_platform(name, one, network) for name, one in enabled.items())]
 
 
+def _usage(config: Config, db: ThreadedDatabase, clock: SystemClock) -> UsageBook:
+    money = Money(SqliteLedger(db), clock, zone=settings.zone(config))
+    return UsageBook(money.ledger, lambda: settings.caps(config), money.today)
+
+
 async def _actions(
     config: Config, db: ThreadedDatabase, platforms: PlatformBook, clock: SystemClock
 ) -> Actions:
@@ -230,5 +239,5 @@ async def _actions(
     return Actions(
         SqliteInbox(db), SqliteOutbox(db, max_age=max_age), SqliteSessions(db), platforms,
         PlatformReplies(platforms, clock, max_age), clock, offer=lambda rows: None, readmit=lambda row: None,
-        learned=learned,
+        learned=learned, usage=_usage(config, db, clock),
     )  # fmt: skip

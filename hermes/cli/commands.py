@@ -156,6 +156,17 @@ def drop(ctx: typer.Context, letter: LetterId) -> int:
     return do(letter, ctx.obj)
 
 
+@app.command("usage")
+def usage(
+    ctx: typer.Context,
+    days: Annotated[int, typer.Option("--days", min=1, max=366, help="How many days are shown.")] = 7,
+) -> int:
+    """Calls, tokens and money of everybody: today by model, then by day. /usage in a chat shows one's own."""
+    from hermes.cli.usage import usage as do
+
+    return do(days, ctx.obj)
+
+
 learned = typer.Typer(rich_markup_mode=None, help="What repairs taught about models, beyond the configuration.")
 app.add_typer(learned, name="learned")
 

@@ -34,6 +34,7 @@ ALL = (
     EVERYDAY.rpartition("hermes --help-all")[0]
     + """
 The rest
+  usage             calls, tokens and money of everybody, by model and by day
   learned           what repairs taught about models: list, clear [PROVIDER/MODEL]
   health            for containers and monitors: exit code 0 when ready, else 1 and the reasons
 

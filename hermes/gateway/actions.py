@@ -14,6 +14,7 @@ from hermes.core.records import InboxRow, OutboxRow
 from hermes.core.stores import Inbox, Outbox, Sessions
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.replies import PlatformReplies
+from hermes.gateway.usage import UsageBook
 
 PREVIEW_CHARS = 120
 
@@ -31,6 +32,7 @@ class Actions:
     offer: Callable[[Sequence[OutboxRow]], None]
     readmit: Callable[[InboxRow], None]
     learned: LearnedFacts
+    usage: UsageBook
 
     async def send(self, target: str, text: str) -> dict[str, object]:
         """``PLATFORM:CHAT`` or ``PLATFORM:CHAT:THREAD``; the message is in the durable outbox when this returns."""

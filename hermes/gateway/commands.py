@@ -10,8 +10,10 @@ from hermes.core.events import MessageEvent
 from hermes.core.ids import SessionId
 from hermes.core.records import InboxRow, OutboxRow, Outcome
 from hermes.core.stores import Inbox, Turns
+from hermes.gateway.goals import GoalKeeper
 from hermes.gateway.questions import Questions
 from hermes.gateway.replies import PlatformReplies
+from hermes.gateway.usage import UsageBook
 from hermes.policy.routing import Command
 
 
@@ -63,6 +65,7 @@ class Commands:
         self._wake = wake
         self._status = status
         self._model = model
+        self.goals: GoalKeeper | None = None
         specs = (
             CommandSpec("help", "this list", self._help, acts=False),
             CommandSpec("start", "say hello", self._start, acts=False),
@@ -110,6 +113,7 @@ class Commands:
 
     async def _stop(self, call: CommandCall) -> str:
         """R14: the line is this row's sequence; the turn's own lane writes its end."""
+        paused = await self.goals.pause(call.session) if self.goals is not None else False
         stopped = await self._turns.stop(call.session, call.row.id, self._clock.now())
         suspended = await self._questions.withdraw(call.session)
         running = self._stop_turn(call.session)
@@ -122,6 +126,8 @@ class Commands:
             parts.append("took back an answer that was not sent yet")
         if stopped.queued:
             parts.append(f"dropped {stopped.queued} queued message{'s' if stopped.queued > 1 else ''}")
+        if paused:
+            parts.append("paused the goal")
         return "Nothing was running." if not parts else (", ".join(parts)).capitalize() + "."
 
     async def _needs_text(self, call: CommandCall) -> str:
@@ -129,7 +135,8 @@ class Commands:
         return "Write what you want to say behind it, e.g. /steer use the second file."
 
     async def _status_of(self, call: CommandCall) -> str:
-        return await self._status()
+        goal = await self.goals.status(call.session) if self.goals is not None else ""
+        return "\n".join(filter(None, (await self._status(), goal)))
 
     async def _new(self, call: CommandCall) -> str:
         await self._turns.new_generation(call.session, self._clock.now())
@@ -137,3 +144,18 @@ class Commands:
 
     async def _model_of(self, call: CommandCall) -> str:
         return self._model()
+
+
+def money_commands(usage: UsageBook, goals: GoalKeeper) -> tuple[CommandSpec, ...]:
+    """/usage and /goal."""
+
+    async def show_usage(call: CommandCall) -> str:
+        return await usage.text(call.session, call.row.principal_id)
+
+    async def goal(call: CommandCall) -> str:
+        return await goals.command(call.session, call.row.principal_id, call.event, call.argument)
+
+    return (
+        CommandSpec("usage", "what calls took and cost, and what is left of the budgets", show_usage, acts=False),
+        CommandSpec("goal", "TEXT – work on something until it is reached; pause, resume, clear", goal),
+    )

@@ -108,6 +108,8 @@ class ControlServer:
                 return await self.actions.retry(str(request["id"]))
             case "dead-letters-drop":
                 return await self.actions.drop(str(request["id"]))
+            case "usage":
+                return await self.actions.usage.as_dict(int(request.get("days", 7)))
             case "learned":
                 return await self.actions.learned_facts()
             case "learned-clear":

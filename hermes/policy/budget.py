@@ -174,3 +174,10 @@ def plus_usage(one: Usage, other: Usage) -> Usage:
         cached_tokens=one.cached_tokens + other.cached_tokens,
         written_tokens=one.written_tokens + other.written_tokens,
     )
+
+
+def dollars(usd: float) -> str:
+    """``$1.25``; small sums with as many places as they need."""
+    if usd == 0 or usd >= 0.1:
+        return f"${usd:.2f}"
+    return f"${usd:.4f}" if usd >= 0.001 else f"${usd:.6f}"

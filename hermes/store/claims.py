@@ -72,6 +72,11 @@ def resume_turn(
             "SELECT call_id, intent_id, name, effect FROM journal WHERE turn_id=? AND kind='tool' AND open=1", (turn,)
         )
     )
+    words = conn.execute(  # not yet in the transcript: the turn of a goal has no row to read them from
+        "SELECT g.note FROM turns t JOIN goals g ON g.session_id=t.session_id WHERE t.id=? AND t.goal IS NOT NULL "
+        "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.turn_id=t.id)",
+        (turn,),
+    ).fetchone()
     tokens = conn.execute(
         "SELECT coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0) FROM ledger "
         "WHERE session_id=? AND turn_id=?",
@@ -85,5 +90,6 @@ def resume_turn(
         Draft(draft[0], DeliveryId(draft[1]), draft[2]) if draft else None,
         parked=bool(parked), started=started, suspect=int(str(crashes)) >= 2,
         cause=TurnCause(str(cause)) if cause is not None else None, spent_tokens=tokens,
+        goal_words=words[0] if words is not None else "",
         urgency=Urgency(int(str(urgency))),
     )  # fmt: skip

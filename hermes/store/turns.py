@@ -27,6 +27,7 @@ from hermes.core.transcript import Item, ToolResultItem, UserItem, dump_item, se
 from hermes.store import delivery_of_turn
 from hermes.store.claims import begin_turn, resume_turn
 from hermes.store.database import Database
+from hermes.store.goals import begin_goal_turn
 from hermes.store.ledger import charge_open, reserve, settle
 from hermes.store.rows import INBOX_COLUMNS, INBOX_OPEN, OUTBOX_OPEN, TURNS_OPEN, inbox_row
 from hermes.store.snapshots import live_history
@@ -60,9 +61,12 @@ class SqliteTurns:
             if open_turn is not None:
                 return resume_turn(conn, session, open_turn, generation, now)
             rows, more = self._pick(conn, session, now, allowed)
-            if not rows:
+            if rows:
+                begun = begin_turn(conn, session, rows, generation, now)
+            elif (of_goal := begin_goal_turn(conn, session, generation, now)) is not None:
+                begun = of_goal
+            else:
                 return None
-            begun = begin_turn(conn, session, rows, generation, now)
             intent = first_step(begun) if first_step is not None else None
             reserved = _begin_step(conn, intent, now) if intent is not None else None
             return replace(begun, begun=intent is not None, more=more, reservation=reserved)
