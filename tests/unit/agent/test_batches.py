@@ -229,3 +229,31 @@ def test_a_question_is_asked_after_all_before_it_and_before_all_after_it() -> No
     ended = run_virtual(Batch(outside, a_guard(), 8).run(asks("read", "look", "ask", "read")))
     assert isinstance(ended, Suspended)
     assert [i for i, _, _ in outside.log] == ["c0", "c1"]
+
+
+HIGH = Counts(99, 99, 99)
+FIVE = (("a", True), ("b", True), ("c", True), ("d", True), ("e", True))
+LOOPS = {
+    "the same failure": ((("x", False),), HIGH, Counts(3, 99, 99), ("read",), (0,) * 12, 3),
+    "failures of one tool": ((("x", False),), HIGH, Counts(99, 5, 99), ("read",), range(12), 5),
+    "failures of any tools": ((("x", False),), HIGH, Counts(99, 5, 99), ("read", "look", "a", "b"), range(24), 10),
+    "the same answer": ((("x", True),), HIGH, Counts(99, 99, 3), ("read",), (0,) * 12, 3),
+    "one answer to siblings": ((("x", True),), HIGH, Counts(99, 99, 2), ("read",), range(40), 20),
+    "a circle of five": (FIVE, HIGH, Counts(99, 99, 3), ("read",), (0, 1, 2, 3, 4) * 5, 15),
+}
+
+
+@pytest.mark.parametrize("most", [1, 2, 8, 99])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_of_a_loop_in_one_batch_as_many_calls_run_as_one_by_one(loop: str, most: int) -> None:
+    answers, warn, block, tools, numbers, runs = LOOPS[loop]
+    outside, guard = Outside(answers), a_guard(GuardSettings(warn_after=warn, block_after=block))
+    calls = [
+        ToolCall(f"c{k}", tools[k % len(tools)], json.dumps({"n": n, "slow": 9 - k % 5})) for k, n in enumerate(numbers)
+    ]
+    if len(set(numbers)) < len(calls):
+        calls = [ToolCall(c.call_id, c.name, json.dumps({"n": n})) for c, n in zip(calls, numbers, strict=True)]
+    halted = run_virtual(whole_turn([calls], outside, guard, most))
+    assert isinstance(halted, Halted)
+    assert len(outside.began) == runs
+    assert [status == "not_run" for _, status, _ in outside.log] == [False] * runs + [True] * (len(calls) - runs)
