@@ -44,6 +44,7 @@ from hermes.platforms.telegram.config import TelegramConfig
 from hermes.platforms.web.adapter import WebPlatform, make_update
 from hermes.providers.rehearsal.config import RehearsalConfig
 from hermes.store.database import Database
+from hermes.platforms.discord.config import DiscordConfig
 from hermes.store.inbox import SqliteInbox
 from hermes.store.learned import SqliteLearned
 from hermes.store.ledger import SqliteLedger
@@ -259,14 +260,14 @@ def _platforms(config: Config, machine: Machine) -> PlatformBook:
 def _token_is_free(config: Config, machine: Machine) -> Callable[[str], bool]:
     """Whether this process may receive for a platform: one bot token, one receiver a machine (R32).
 
-    The same token at another Bot API server is another bot.
+    The same token at another server is another bot.
     """
     names = machine.exclusive
-    tokens = {
-        n: f"{p.base_url} {p.token.get_secret_value()}"
-        for n, p in config.platforms.items()
-        if isinstance(p, TelegramConfig)
-    }
+    tokens = {}
+    for n, p in config.platforms.items():
+        if isinstance(p, TelegramConfig | DiscordConfig):
+            server = p.base_url if isinstance(p, TelegramConfig) else p.api_url
+            tokens[n] = f"{server} {p.token.get_secret_value()}"
     return lambda platform: names is None or platform not in tokens or names.hold(f"{platform}:{tokens[platform]}")
 
 

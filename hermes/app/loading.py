@@ -25,7 +25,7 @@ def load(environment: Environment, config_path: Path | None) -> Loaded:
     )
     config = loaded.config
     for name, platform in config.platforms.items():
-        if platform.enabled and name in ("discord", "slack"):
+        if platform.enabled and name == "slack":
             raise NotBuilt(name)
     named = {config.model.provider, *(f.provider for f in config.fallback_providers)}
     for name in sorted(named):
