@@ -17,6 +17,9 @@ OWN_ACCOUNT = frozenset({
 WHOLE_ACCOUNT = frozenset({Reason.AUTH, Reason.AUTH_PERMANENT})
 """Failures that the same account meets with every model of the same host."""
 
+WHOLE_HOST = frozenset({"refused", "dns", "certificate"})
+"""Details of a failed connection, which is the host's whatever the model."""
+
 
 @dataclass(frozen=True, slots=True)
 class Backend:
@@ -50,6 +53,8 @@ def pointless(verdict: Verdict, failed: Backend | None, other: Backend | None) -
     if failed is None or other is None:
         return False
     if verdict.reason in WHOLE_ACCOUNT and verdict.detail is None and same_account(failed, other):
+        return True
+    if verdict.reason is Reason.TIMEOUT and verdict.detail in WHOLE_HOST and failed.host == other.host:
         return True
     if not same_server(failed, other):
         return False

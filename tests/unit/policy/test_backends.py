@@ -63,6 +63,12 @@ def test_a_limit_of_the_upstreams_own_is_not_another_keys_to_mend() -> None:
     assert pointless(verdict(Reason.RATE_LIMIT, "upstream"), backend(), backend(keys=TWO))
 
 
+@pytest.mark.parametrize(("detail", "expected"), [("refused", True), ("dns", True), ("cut", False), (None, False)])
+def test_where_nobody_listens_no_other_model_does(detail: str | None, expected: bool) -> None:
+    assert pointless(verdict(Reason.TIMEOUT, detail), backend(), backend(model="n", keys=TWO)) is expected
+    assert not pointless(verdict(Reason.TIMEOUT, detail), backend(), backend(THERE, model="n"))
+
+
 def test_a_target_whose_backend_is_not_known_is_one_of_its_own() -> None:
     assert not pointless(verdict(Reason.OVERLOADED), None, backend())
     assert not pointless(verdict(Reason.OVERLOADED), backend(), None)
