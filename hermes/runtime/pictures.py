@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import struct
+import warnings
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -56,6 +57,8 @@ def probe(content: bytes, max_pixels: int = MAX_PIXELS) -> Probed:
                 image.draft("RGB", (max(1, width // 8), max(1, height // 8)))
             turned = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
             image.load()
+    except NotAPicture:
+        raise
     except _BROKEN as error:
         raise NotAPicture(f"{type(error).__name__}: not a picture that can be read") from None
     return Probed(mime, height, width) if turned else Probed(mime, width, height)
@@ -81,6 +84,8 @@ def prepare(content: bytes, limits: ImageLimits, max_pixels: int = MAX_PIXELS) -
 def _open(content: bytes, max_pixels: int) -> Image:
     import PIL.Image
 
+    # its warnings about broken headers would quote a stranger's file in our log
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
     PIL.Image.MAX_IMAGE_PIXELS = None  # counted below: Pillow only warns, and between one and two limits
     image = PIL.Image.open(io.BytesIO(content), formats=READABLE)
     if image.width * image.height > max_pixels:
