@@ -12,6 +12,7 @@ It listens on its own port, so it answers while the simulator refuses connection
 Telegram: POST /say /edit /press /inject with the arguments of TelegramUser, /revoke /restore
 /block /kick /reopen, GET /chat?id= /calls?since= /wait?id=&text=&count=&timeout= (until `count` messages that
 contain `text` stand in the chat). Models: POST /script [answer or fault, ...], /config {"latency": ...},
+/habit {"habit": "repeat", "calls": [["read_file", {"path": "a"}]], "width": 1} (see looping.py; {} ends it),
 GET /requests?since= /wait?requests=&pieces=&timeout= (`pieces`: content events of the last request's stream).
 /wait of Telegram takes calls=METHOD&count= and polls=1 as well. Discord and other chat platforms: the orders of
 their `orders()`, and the same /chat, /calls and /wait.
@@ -31,6 +32,7 @@ from hermes.simulators.answers import Answer, read_answer
 from hermes.simulators.chatting import ChatSimulator
 from hermes.simulators.faults import Fault, read_fault, read_rule
 from hermes.simulators.loopback import Loopback
+from hermes.simulators.looping import read_habit
 from hermes.simulators.models import ModelSimulator
 from hermes.simulators.telegram import TelegramSimulator
 
@@ -66,7 +68,7 @@ class Control(Loopback):
             router.add_get("/chat", self._chat)
             router.add_get("/calls", self._calls)
         elif isinstance(self.sim, ModelSimulator):
-            orders |= {"script": self._script, "config": self._config}
+            orders |= {"script": self._script, "config": self._config, "habit": self._habit}
             router.add_get("/requests", self._requests)
         for name, handler in orders.items():
             router.add_post(f"/{name}", _order(handler))
@@ -84,6 +86,10 @@ class Control(Loopback):
         ]
         sim.script(*items)
         return len(sim.scripted)
+
+    def _habit(self, order: dict[str, Any]) -> None:
+        assert isinstance(self.sim, ModelSimulator)
+        self.sim.endless = read_habit(order) if order else None
 
     def _config(self, order: dict[str, Any]) -> None:
         if unknown := sorted(set(order) - set(_SETTINGS)):

@@ -125,9 +125,9 @@ class ModelSimulator(Loopback):
     """Base of the OpenAI and Anthropic simulators.
 
     For each request the first of these answers: a fault that is due, a rule of `when` that matches, the next
-    item of `script`, `You said: …`. A fault in a script stands for the whole answer. `api_key` is demanded if
-    set; `context_limit` (tokens, counted as four characters each) refuses longer prompts, `body_limit` (bytes) larger
-    requests, `images` what the service would not take of pictures.
+    item of `script`, of `endless`, `You said: …`. A fault in a script stands for the whole answer. `api_key` is
+    demanded if set; `context_limit` (tokens, counted as four characters each) refuses longer prompts, `body_limit`
+    (bytes) larger requests, `images` what the service would not take of pictures.
     """
 
     def __init__(
@@ -157,6 +157,7 @@ class ModelSimulator(Loopback):
         self.peak = 0
         """The most requests that were open at one time."""
         self.scripted: deque[Item] = deque()
+        self.endless: Iterator[Answer] | None = None
         self._rules: list[tuple[Callable[[ModelRequest], bool], deque[Item], bool]] = []
 
     def script(self, *items: Item) -> None:
@@ -264,7 +265,9 @@ class ModelSimulator(Loopback):
                 if repeat:
                     items.append(item)
                 return item
-        return self.scripted.popleft() if self.scripted else Answer(f"You said: {record.text}")
+        if self.scripted:
+            return self.scripted.popleft()
+        return Answer(f"You said: {record.text}") if self.endless is None else next(self.endless)
 
     async def _fault(
         self, request: web.Request, record: ModelRequest, fault: Reset | Stall | Reply | ApiError | Overflow
