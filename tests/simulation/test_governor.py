@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hermes.core.failures import FaultKind
-from hermes.core.governor import CallRequest, Refused
+from hermes.core.governor import CallRequest, Circuit, Refused
 from hermes.gateway.control import ControlServer
 from hermes.gateway.held import Held
 from tests.simulation.limits import (
@@ -153,6 +153,55 @@ def test_another_upstream_is_not_disturbed(make: Make) -> None:
     world.say("again")
     assert world.run(3).heard() == ["You said: hello", "You said: again"]
     assert len(model.calls) - before <= 1, "a guarded target is skipped without a call"
+
+
+def test_while_one_upstream_is_down_calls_to_another_go_out_at_once(make: Make) -> None:
+    """The command line calls the other one, admitted by the gateway's governor, while turns are parked."""
+    world = make(settings=ANYBODY)
+    model = upstream(world)
+    model.down = (0.0, 1e9)
+    for n in range(30):
+        world.say("hello", chat=str(100 + n))
+    world.run(120)
+    g = world.gateway
+    assert g is not None
+    assert g.governor.views()["sim/m"].circuit is not Circuit.CLOSED
+    port = ControlServer(Path("control.sock"), g.door, g.actions, str, str, SUPERVISOR, g.governor)
+    waits = []
+
+    async def send(message: dict[str, Any]) -> None:
+        """Nobody reads it."""
+
+    async def calls() -> None:
+        held = Held()
+        for _ in range(200):
+            began = world.now()
+            granted = await port.answer({"op": "admit", "target": "other/m"}, send, held)
+            assert isinstance(granted, dict)
+            await port.answer({"op": "settle", "grant": granted["grant"], "ok": True}, send, held)
+            waits.append(world.now() - began)
+
+    world._in_loop(calls())
+    assert max(waits) < 0.01
+
+
+@pytest.mark.parametrize(("overflow", "whole"), [("compact", False), ("fallback", True)])
+def test_a_long_conversation_is_shortened_or_goes_to_the_larger_window(
+    make: Make, overflow: str, whole: bool
+) -> None:
+    providers = {
+        name: {"kind": "openai", "base_url": f"http://{name}.invalid/v1", "models": {"m": {"context_window": window}}}
+        for name, window in (("sim", 4_000), ("spare", 200_000))
+    }
+    world = make(spare=(), settings={"agent": {"overflow": overflow}, "providers": providers})
+    for n in range(12):
+        world.say(f"part {n} " + "word " * 300)
+        world.run(10)
+    assert world.spare is not None
+    last = (world.spare if whole else world.model).requests[-1]
+    assert ("part 0 " in str(last.items[:2])) is whole
+    assert bool(world.spare.requests) is whole
+    assert not any("error" in text for text in world.heard())
 
 
 def test_the_primary_is_taken_back_inside_a_long_turn(make: Make) -> None:

@@ -114,7 +114,7 @@ class World:
             **settings,
         }
         if self.spare is not None:
-            raw["providers"]["spare"] = {"kind": "openai", "base_url": "http://spare.invalid/v1"}
+            raw["providers"].setdefault("spare", {"kind": "openai", "base_url": "http://spare.invalid/v1"})
             raw["fallback_providers"] = [{"provider": "spare", "model": "m"}]
         path = self._tmp / "config.yaml"
         path.write_text(json.dumps(raw))
