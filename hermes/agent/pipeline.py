@@ -73,7 +73,7 @@ class Pipeline:
         self._random = random
         self._upstreams = upstreams
         self._on_call = on_call
-        self._trim_share = trim_share
+        self.trim_share = trim_share
         self.repairs = repairs if repairs is not None else Repairs(LearnedBook(clock))
         self.tokens = TokenBook(self.repairs.learned)
         bounds = policy_for(retries=policy.retries, base=policy.base, cap=policy.cap)
@@ -85,13 +85,13 @@ class Pipeline:
         """One answer or one sentence. ``deadline`` is absolute on the monotonic clock; ``account`` pays."""
         targets, bounds = self.targets, self.policy  # a reload is for the calls that begin after it
         tokens = self.tokens.prompt(targets[0], ModelRequest("", ask.system, ask.items, ask.tools))
-        first = first_target(bounds, tokens, self._trim_share)
+        first = first_target(bounds, tokens, self.trim_share)
         state = initial(bounds, deadline, prompt_tokens=tokens, target=first, has_images=bool(images_of(ask.items)))
         fit = Fit(ask, self._clock.monotonic(), self.repairs.learned.of, self.tokens.calibration)
         parts, on_show = Continuation(bounds.continuations), False
         while True:
             target = targets[state.target]
-            request = parts.request(fit.request(target, self._trim_share))
+            request = parts.request(fit.request(target, self.trim_share))
             beyond = _beyond(fit) if not parts.begun else None
             entered = beyond or await self._admit(ask, target, bounds, state, observer)
             if not isinstance(entered, Grant):
@@ -136,6 +136,15 @@ class Pipeline:
             end = await self._obey(what_now, target, verdict, bounds, state, fit, observer)
             if end is not None:
                 return Answered(parts.as_it_stands(), target) if parts.begun else end
+
+    def beside(self, targets: Sequence[Target], policy: RecoveryPolicy) -> Pipeline:
+        """Another one for calls of another kind: what is known of upstreams, keys and vocabularies is shared."""
+        other = Pipeline(
+            targets, policy, self._clock, self._random, upstreams=self._upstreams, on_call=self._on_call,
+            trim_share=self.trim_share, governor=self.governor, repairs=self.repairs,
+        )  # fmt: skip
+        other.tokens = self.tokens
+        return other
 
     def window(self) -> int | None:
         """Tokens of the primary's window, as configured and as learned; where a larger one is preferred to leaving

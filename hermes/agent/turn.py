@@ -25,6 +25,7 @@ from hermes.agent.closing import (
     stopped_sentence,
     was_closing,
 )
+from hermes.agent.compactor import Compactor, Frame, TurnCompaction
 from hermes.agent.endings import shown_text
 from hermes.agent.journal import persist
 from hermes.agent.pipeline import Pipeline
@@ -60,6 +61,7 @@ from hermes.core.transcript import (
     load_item,
     open_calls,
 )
+from hermes.core.urgency import Urgency
 from hermes.policy.budget import Budget, Spent, used_up
 from hermes.policy.trim import estimate_tokens
 from hermes.runtime.checkpoints import Checkpoints
@@ -88,6 +90,7 @@ class TurnLoop:
         zone: tzinfo = UTC,
         on_outcome: Callable[[str], None] = lambda outcome: None,
         money: Money,
+        compactor: Compactor,
         turn_tokens: int = 0,
         parking: Parking | None = None,
         on_park: Callable[[], None] = lambda: None,
@@ -104,6 +107,7 @@ class TurnLoop:
         self.turn_deadline = turn_deadline
         self.zone = zone
         self.money = money
+        self.compactor = compactor
         self.turn_tokens = turn_tokens
         self._accounts: dict[TurnId, Account] = {}
         self._closing = Closing(turns, pipeline, money, clock)
@@ -124,11 +128,8 @@ class TurnLoop:
         more: Callable[[], Awaitable[Sequence[TurnInput]]],
     ) -> list[OutboxRow]:
         self._checkpoints.reach("after_claim")
-        account = self.money.open(claim.turn_id)
-        account.spent = Spent(tokens=claim.spent_tokens)
-        going = _Going(claim, observer, self._clock.monotonic(), account)
-        self._accounts[claim.turn_id] = account
-        deadline = going.started + self.turn_deadline - claim.active_seconds
+        going = self._open(claim, observer)
+        account, deadline = going.account, going.deadline
         items: list[Item] = [load_item(text) for text in claim.history]
         new = compose(inputs, self.zone)
         step = claim.step
@@ -162,9 +163,7 @@ class TurnLoop:
                 return await self._over_budget(going, OverBudget(reserved))
             account.begun(reserved)
             self._checkpoints.reach("after_step_intent")
-            system = self.instructions.system(claim.address.platform)
-            ask = Ask(system, tuple(items), self._toolbox.specs, claim.principal_id, urgency)
-            answer = await self.pipeline.call(ask, observer, deadline, account)
+            answer, items = await self._call(going, items, urgency)
             new = ()
             match answer:
                 case Answered(reply, target) if reply.tool_calls:
@@ -180,6 +179,26 @@ class TurnLoop:
                     return await self._over_budget(going, answer)
                 case _:
                     assert_never(answer)
+
+    def _open(self, claim: Claim, observer: TurnObserver) -> _Going:
+        account = self._accounts[claim.turn_id] = self.money.open(claim.turn_id)
+        account.spent = Spent(tokens=claim.spent_tokens)
+        started, frame = self._clock.monotonic(), self.frame(claim.address.platform)
+        deadline = started + self.turn_deadline - claim.active_seconds
+        compaction = self.compactor.turn(claim, frame, observer, deadline, account)
+        return _Going(claim, observer, started, account, deadline, frame, compaction)
+
+    async def _call(
+        self, going: _Going, items: Sequence[Item], urgency: Urgency
+    ) -> tuple[Answered | GaveUp | Parked | OverBudget, list[Item]]:
+        """One model call; the conversation may be compacted before it and by it (R36)."""
+        frame, compaction = going.frame, going.compaction
+        ask = Ask(
+            frame.system, await compaction.before_step(items), frame.tools, going.claim.principal_id, urgency,
+            shorter=compaction.after_overflow,
+        )  # fmt: skip
+        answer = await self.pipeline.call(ask, going.observer, going.deadline, going.account)
+        return answer, list(compaction.items)
 
     async def end(self, claim: Claim, end: TurnEnd) -> list[OutboxRow]:
         """R14: written by the lane. A shutdown gives the turn back; everything else is T2 with a sentence."""
@@ -213,6 +232,10 @@ class TurnLoop:
             tokens += self._overhead(claim)
         quote = self.money.quote(claim.turn_id, Purpose.TURN, target, tokens)
         return StepIntent(claim.turn_id, claim.epoch, step, new, quote)
+
+    def frame(self, platform: str) -> Frame:
+        """What goes with every call of a conversation on ``platform``."""
+        return Frame(self.instructions.system(platform), self._toolbox.specs)
 
     def _overhead(self, claim: Claim) -> int:
         """What each prompt holds besides the transcript."""
@@ -330,6 +353,9 @@ class _Going:
     observer: TurnObserver
     started: float
     account: Account
+    deadline: float
+    frame: Frame
+    compaction: TurnCompaction
 
 
 def _tokens_if_priced(target: Target, items: Sequence[Item]) -> int:

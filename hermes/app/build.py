@@ -16,6 +16,7 @@ from hermes.agent.turn import TurnLoop
 from hermes.app import settings
 from hermes.app.attaching import attach, attachment_tools, media_store
 from hermes.app.catalogue import make_platform, make_provider
+from hermes.app.compacting import compress_command, make_compactor
 from hermes.app.credentials import CredentialFile, make_pool
 from hermes.app.hooks import Hooks
 from hermes.app.instructions import instructions
@@ -53,6 +54,7 @@ from hermes.store.outbox import SqliteOutbox
 from hermes.store.parking import SqliteParking
 from hermes.store.questions import SqliteTurnsAndQuestions
 from hermes.store.sessions import SqliteSessions
+from hermes.store.snapshots import SqliteSnapshots
 from hermes.store.upstreams import SqliteUpstreams
 from hermes.tools.clarify import Clarify
 from hermes.tools.files import ReadFile, SearchFiles
@@ -81,6 +83,7 @@ class _Stores:
     learned: SqliteLearned
     ledger: SqliteLedger
     media: SqliteMedia
+    snapshots: SqliteSnapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,7 @@ def build(
         SqliteInbox(db), SqliteOutbox(db, max_age=g.max_age),
         SqliteTurnsAndQuestions(db, input_limit=g.backlog_messages, input_chars=g.backlog_bytes), SqliteSessions(db),
         SqliteUpstreams(db), SqliteParking(db), SqliteLearned(db), SqliteLedger(db), media_store(config, db, machine),
+        SqliteSnapshots(db),
     )  # fmt: skip
     out = _delivery(config, machine, stores, book, hooks)
     agent = _agent(config, machine, stores, book, out, made, more_tools, hooks)
@@ -149,6 +153,7 @@ def build(
         stores.inbox, stores.turns, agent.questions, out.replies, clock, stop_turn=agent.lane.stop, wake=hooks.wake,
         status=hooks.status_text, model=lambda: f"{agent.pipeline.targets[0].name} answers here.",
     )  # fmt: skip
+    commands.add(compress_command(agent.runner, machine))
     dispatch = Dispatch(
         stores.inbox, stores.outbox, stores.turns, book, access, commands, agent.questions, out.replies,
         out.courier, agent.lane, clock, machine.supervisor, settings.dispatch_settings(config),
@@ -222,9 +227,10 @@ def _agent(
     tools = (*attachment_tools(stores.media, machine, config), *more_tools)
     toolbox = _toolbox(config, machine, stores.turns, out.replies, stores.sessions, questions, tools)
     money = Money(stores.ledger, clock, caps=settings.caps(config), zone=settings.zone(config))
+    compactor = make_compactor(config, stores.snapshots, machine, pipeline, money, providers)
     runner = TurnLoop(
         stores.turns, pipeline, toolbox, out.replies, clock, machine.checkpoints,
-        instructions=instructions(machine.home),
+        instructions=instructions(machine.home), compactor=compactor,
         money=money, turn_tokens=config.agent.budget.turn_tokens,
         max_steps=config.agent.max_turns, turn_deadline=config.agent.turn_deadline, zone=settings.zone(config),
         on_outcome=machine.metrics.turn_ended, parking=stores.parking, on_park=outages.parked,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hermes.agent.governor import Governor
@@ -36,6 +36,7 @@ from hermes.runtime.checkpoints import Checkpoints
 from hermes.runtime.exclusive import ExclusiveNames
 from hermes.runtime.lag import LagMonitor
 from hermes.runtime.offload import Offload
+from hermes.runtime.redaction import Redactor
 from hermes.runtime.supervisor import Supervisor
 from hermes.store.database import Database
 from hermes.store.media import SqliteMedia
@@ -63,6 +64,8 @@ class Machine:
     exclusive: ExclusiveNames | None = None
     on_secret: Callable[[str], None] = lambda secret: None
     """Told each secret that enters the process after its start (R40)."""
+    redact: Callable[[str], str] = field(default_factory=lambda: Redactor().redact)
+    """A text without the secrets that are known."""
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from hermes.app import settings
 from hermes.app.attaching import reattach
 from hermes.app.catalogue import NotBuilt
+from hermes.app.compacting import recompact
 from hermes.app.instructions import instructions
 from hermes.app.parts import Gateway, Machine
 from hermes.app.relinking import Relinked, close_after_use, relink
@@ -104,6 +105,7 @@ class Reloader:
         g.runner.pipeline.targets = tuple(settings.targets(config, g.providers))
         g.runner.pipeline.policy = settings.recovery_policy(config, environ)
         g.runner.pipeline.repairs.use(relinked.pools)
+        recompact(g, config, environ)
         for name in relinked.made:
             g.governor.forget(name)
         if relinked.over:

@@ -124,6 +124,7 @@ def _machine(environment: Environment, output: Output, shutdown: Shutdown, serve
         Network(ThreadedResolver()), Figures(Metrics()), LagMonitor(on_stall=_stalled),
         Checkpoints(environment.crash_at), output.lost, escalate,
         exclusive=ExclusiveNames(machine_directory(environment.runtime_dir)), on_secret=output.redactor.register,
+        redact=output.redactor.redact,
     )  # fmt: skip
 
 

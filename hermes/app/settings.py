@@ -52,10 +52,11 @@ def access_policies(config: Config) -> dict[str, AccessPolicy]:
 def targets(config: Config, providers: Mapping[str, Provider]) -> list[Target]:
     """The primary, then the fallbacks; all references were checked at load."""
     chosen = [config.model, *config.fallback_providers]
-    return [_target(config, providers, choice.provider, choice.model) for choice in chosen]
+    return [target_of(config, providers, choice.provider, choice.model) for choice in chosen]
 
 
-def _target(config: Config, providers: Mapping[str, Provider], provider: str, model: str) -> Target:
+def target_of(config: Config, providers: Mapping[str, Provider], provider: str, model: str) -> Target:
+    """One model of a provider, with what is configured about it."""
     spec = config.providers[provider].models.get(model)
     known = spec if spec is not None else ModelSpec()
     return Target(
@@ -85,6 +86,7 @@ def caps(config: Config) -> Caps:
 def provider_names(config: Config) -> list[str]:
     """The providers that are asked for anything: answers, or the words of a recording."""
     chosen = [config.model.provider, *(f.provider for f in config.fallback_providers), config.transcription.provider]
+    chosen.append(config.compression.provider)
     return sorted({name for name in chosen if name})
 
 

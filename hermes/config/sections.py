@@ -108,6 +108,7 @@ class CompressionConfig(Section):
     provider: Text = key("", "Provider of the summarising model; empty: model.provider.")
     model: Text = key("", "The summarising model; empty: model.model.")
     max_chunk_calls: Whole = key(8, "Most calls one summary may take.", ge=1)
+    timeout: Duration = key(120.0, "Longest time one summary may take.", gt=0)
 
     def complaints(self) -> tuple[Complaint, ...]:
         if self.target_ratio >= self.threshold:
