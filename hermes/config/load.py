@@ -20,7 +20,7 @@ from hermes.config.fields import NAME_RULE, Section, is_loopback, is_name
 from hermes.config.foreign import is_foreign_config
 from hermes.config.known import apply_known
 from hermes.config.model import Config
-from hermes.config.references import check_fallbacks, check_provider, choose_model, fill_compression
+from hermes.config.references import check_fallbacks, check_transcription, choose_model, fill_compression
 from hermes.config.shape import SECTION, subsections
 from hermes.config.source import read_source
 from hermes.config.unbuilt import without_effect
@@ -184,10 +184,7 @@ class _Building:
         model = choose_model(config.model, config.providers, self.explainer, self.said)
         check_fallbacks(config.fallback_providers, model, config.providers, self.explainer)
         compression = fill_compression(config.compression, model, config.providers, self.explainer)
-        if config.transcription.provider:
-            check_provider(
-                ("transcription", "provider"), config.transcription.provider, config.providers, self.explainer
-            )
+        check_transcription(config.transcription, config.providers, self.explainer)
         return config.model_copy(update={"model": model, "compression": compression})
 
     def _announce(self, config: Config) -> None:

@@ -10,7 +10,7 @@ from hermes.config.expand import KeyPath
 from hermes.config.explain import Explainer
 from hermes.config.known import DEFAULT_MODELS
 from hermes.config.nearest import did_you_mean
-from hermes.config.sections import CompressionConfig, ModelChoice
+from hermes.config.sections import CompressionConfig, ModelChoice, TranscriptionConfig
 
 
 def choose_model(
@@ -75,6 +75,23 @@ def fill_compression(
     if provider != primary.provider and not section.model:
         explainer.say(("compression", "model"), "missing", "a model of compression.provider", "add model:")
     return section.model_copy(update={"provider": provider, "model": section.model or primary.model})
+
+
+def check_transcription(
+    section: TranscriptionConfig, providers: Mapping[str, ProviderConfig], explainer: Explainer
+) -> None:
+    """Its provider has an endpoint for recordings, and a model is named."""
+    path: KeyPath = ("transcription", "provider")
+    if not section.provider or not check_provider(path, section.provider, providers, explainer):
+        return
+    kind = providers[section.provider].kind
+    if kind != "openai":
+        explainer.say(
+            path, f"a provider of kind {kind}, which has no transcription", "a provider of kind openai",
+            "name another, or remove the section",
+        )  # fmt: skip
+    elif not section.model:
+        explainer.say(("transcription", "model"), "missing", "a model for recordings", "add model:")
 
 
 def check_provider(

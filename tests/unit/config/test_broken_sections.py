@@ -92,6 +92,20 @@ BROKEN = [
         ("no provider of this file",),
     ),
     Broken(
+        "a transcribing provider that cannot listen",
+        MAIN + "  other: {kind: rehearsal}\ntranscription: {provider: other, model: m}\n",
+        4,
+        "transcription.provider",
+        ("kind rehearsal", "kind openai"),
+    ),
+    Broken(
+        "a transcribing provider without a model",
+        MAIN + "transcription: {provider: main}\n",
+        3,
+        "transcription.model",
+        ("missing", "add model:"),
+    ),
+    Broken(
         "an MCP server without either",
         "mcp_servers:\n  files: {}\n",
         2,

@@ -138,6 +138,7 @@ def others(path: Path_, value: object) -> list[object]:
 
 TOGETHER: dict[Path_, tuple[Path_, object]] = {
     ("compression", "provider"): (("compression", "model"), "m"),
+    ("transcription", "provider"): (("transcription", "model"), "m"),
     ("providers", "main", "enabled"): (("model", "provider"), "practice"),
 }
 """Keys whose change needs another one to stand differently before and after."""
