@@ -115,10 +115,11 @@ def test_retry_after_is_obeyed(make: Make) -> None:
 def test_after_a_refused_long_message_the_next_one_is_answered(make: Make) -> None:
     words = "This model's maximum context length is 1000 tokens. However, your messages resulted in 9000 tokens."
     overflow = status(400, words)
-    world = make([overflow] * 4)
+    world = make([overflow])
     world.say("long " * 2000)
     world.run(60)
     assert "too long" in world.heard()[0]
+    assert len(world.model.requests) == 1, "nothing could be left out, so it is not asked again"
     world.say("short")
     assert world.run(60).heard()[1] == "You said: short"
     assert "long long" not in str(world.model.requests[-1].items)
