@@ -14,6 +14,7 @@ from hermes.policy.images import (
     exceeds,
     has_tool_images,
     limits_of,
+    newest_shown,
     only_with,
     read_limits,
     smaller_of,
@@ -39,6 +40,7 @@ class ImageFit:
             return items
         if not target.images or NO_IMAGES in heeded:
             return without_images(items)
+        items = without_images(items, newest_shown(len(images_of(items)), target.most_images))
         if target.name in self._newest:
             items = without_images(items, self._newest[target.name])
         return with_tool_images_moved(items) if TOOL_IMAGES in heeded else items

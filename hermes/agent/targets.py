@@ -25,6 +25,7 @@ class Target:
     price: Price | None = None  # None: not known, so its calls count as tokens only
     images: bool = False  # whether it is shown pictures
     betas: tuple[str, ...] = ()  # features of a long window, by the vendor's names
+    most_images: int = 20  # of a conversation, the newest
 
     @property
     def name(self) -> str:

@@ -68,6 +68,7 @@ def target_of(config: Config, providers: Mapping[str, Provider], provider: str, 
         price_of(spec, model),
         images=known.images if "images" in known.model_fields_set else known_to_see(model),
         betas=_betas(config.providers[provider], known),
+        most_images=config.agent.max_images,
     )
 
 

@@ -56,6 +56,9 @@ class AgentConfig(Section):
     max_continuations: Whole = key(
         3, "How often an answer that the output limit cut off is asked to go on.", ge=0, le=20
     )
+    max_images: Whole = key(
+        20, "Most pictures of a conversation that a model is shown; the older ones are told in words.", ge=0
+    )
     retry_base: Duration = key(5.0, "First wait between attempts.", gt=0)
     retry_cap: Duration = key(60.0, "Longest wait between attempts.", gt=0)
     retry_after_cap: Duration = key(

@@ -121,6 +121,14 @@ def read_limits(text: str) -> ImageLimits:
 # ---- requests with pictures elsewhere -----------------------------------------------------------
 
 
+def newest_shown(count: int, most: int) -> int:
+    """How many of ``count`` pictures are shown where at most ``most`` are: so many leave at once that the next ones
+    change nothing in what was sent before, which the prompt cache pays for."""
+    over = count - most
+    leave_at_once = max(1, most // 2)
+    return count if over <= 0 else max(0, count - -(-over // leave_at_once) * leave_at_once)
+
+
 def without_images(items: tuple[Item, ...], newest: int = 0) -> tuple[Item, ...]:
     """``items`` in which each picture is a line of text, but for the ``newest`` ones."""
     found = images_of(items)
