@@ -65,21 +65,21 @@ class ChatPlatformConfig(PlatformConfig):
 
 
 class ModelSpec(Section):
-    """What is known about one model. Prices are US dollars a million tokens; not set: the shipped list."""
+    """What is known about one model. Prices are US dollars a million tokens (docs/budgets.md)."""
 
     context_window: Whole = key(128_000, "Tokens of prompt and answer together.", gt=0)
     max_output: Whole = key(8_192, "Most tokens of one answer.", gt=0)
     price_input: Number = key(
-        0.0, "US dollars a million prompt tokens; not set: the shipped list; 0: free.", ge=0
+        0.0, "US dollars a million prompt tokens; 0: the shipped list's price, if it has one.", ge=0
     )
     price_output: Number = key(
-        0.0, "US dollars a million answer tokens; not set: the shipped list; 0: free.", ge=0
+        0.0, "US dollars a million answer tokens; 0: the shipped list's price, if it has one.", ge=0
     )
     price_cached: Number = key(
-        0.0, "The same for prompt tokens read from the provider's cache; not set: price_input.", ge=0
+        0.0, "Prompt tokens read from the provider's cache; 0: as price_input.", ge=0
     )
     price_cache_write: Number = key(
-        0.0, "The same for prompt tokens put into the provider's cache; not set: price_input.", ge=0
+        0.0, "Prompt tokens put into the provider's cache; 0: as price_input.", ge=0
     )
     images: Flag = key(False, "Whether the model takes images; not set: whether its name says so.")
     tools: Flag = key(True, "Whether the model is offered tools; false for models that cannot call any.")

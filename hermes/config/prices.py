@@ -44,11 +44,13 @@ def shipped_price(model: str) -> Price | None:
 def price_of(spec: ModelSpec | None, model: str) -> Price | None:
     """What the configuration says, else what the list says; None: not known.
 
-    ``price_input: 0`` with ``price_output: 0`` says that the model is free.
+    Zeros that are written down say that a model is free, unless the list knows better.
     """
     given = spec.model_fields_set if spec is not None else frozenset()
     if spec is None or not given & {"price_input", "price_output"}:
         return shipped_price(model)
-    cached = spec.price_cached if "price_cached" in given else spec.price_input
-    written = spec.price_cache_write if "price_cache_write" in given else spec.price_input
+    listed = shipped_price(model)
+    if listed is not None and not spec.price_input and not spec.price_output:
+        return listed
+    cached, written = spec.price_cached or spec.price_input, spec.price_cache_write or spec.price_input
     return Price(spec.price_input, spec.price_output, cached, written)

@@ -203,6 +203,7 @@ class Claim:
     begun: bool = False  # its first step's intent was written together with the claim
     cause: TurnCause | None = None  # its end was decided before (a /stop): end it, do not run it
     suspect: bool = False  # crashed with a local step open, twice or more: run it alone (R15)
+    goal_words: str = ""  # what a turn that a standing goal began is told; its rows are empty
     spent_tokens: int = 0  # by its calls so far, all processes together
     urgency: Urgency = Urgency.INTERACTIVE  # that of its most urgent input
     reservation: Reservation | Refusal | None = None  # the first step's, where the claim began it

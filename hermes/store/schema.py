@@ -156,12 +156,18 @@ ALTER TABLE ledger ADD COLUMN written_tokens INTEGER;
 CREATE INDEX ledger_session ON ledger(session_id);
 CREATE TABLE spend(key TEXT PRIMARY KEY, usd REAL NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE goals(
-  session_id TEXT PRIMARY KEY, principal_id TEXT NOT NULL, platform TEXT NOT NULL, account TEXT NOT NULL,
+  session_id TEXT PRIMARY KEY, generation INTEGER NOT NULL, principal_id TEXT NOT NULL,
+  platform TEXT NOT NULL, account TEXT NOT NULL,
   chat_id TEXT NOT NULL, chat_kind TEXT NOT NULL, thread_id TEXT, user_id TEXT NOT NULL, text TEXT NOT NULL,
   state TEXT NOT NULL, reason TEXT, note TEXT, turns INTEGER NOT NULL DEFAULT 0, due INTEGER NOT NULL DEFAULT 0,
   misread INTEGER NOT NULL DEFAULT 0, judged_turn INTEGER NOT NULL DEFAULT 0, created_at REAL NOT NULL,
   updated_at REAL NOT NULL) WITHOUT ROWID;
 ALTER TABLE turns ADD COLUMN goal INTEGER;
+CREATE TABLE conversation_titles(
+  session_id TEXT NOT NULL, generation INTEGER NOT NULL, title TEXT NOT NULL, at REAL NOT NULL,
+  PRIMARY KEY(session_id, generation)) WITHOUT ROWID;
+ALTER TABLE sessions ADD COLUMN last_generation INTEGER NOT NULL DEFAULT 1;
+UPDATE sessions SET last_generation=generation;
 ALTER TABLE turns ADD COLUMN urgency INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE inbox ADD COLUMN urgency INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE snapshots ADD COLUMN results_to_seq INTEGER NOT NULL DEFAULT 0;

@@ -89,7 +89,7 @@ def test_a_message_is_answered_first_and_the_goal_goes_on_after_it(start: Any) -
     world.run(10)
     world.say("how far are you?")
     world.run(200)
-    assert world.heard()[1:4] == ["one", "two", "three"]
+    assert [text for text in world.heard() if text in ("one", "two", "three")] == ["one", "two", "three"]
     assert dict(world.outcomes())["how far are you?"] == "answered"
     assert "how far are you?" in str(model.requests[1].items[-1])
     assert "standing goal" in str(model.requests[2].items[-1])

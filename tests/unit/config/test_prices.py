@@ -48,7 +48,8 @@ def test_every_listed_price_is_plausible(name: str) -> None:
 CONFIGURED = (
     (ModelSpec(price_input=1.0, price_output=2.0), "gpt-4o", Price(1, 2, 1, 1)),
     (ModelSpec(price_input=1.0, price_output=2.0, price_cached=0.1, price_cache_write=1.2), "m", Price(1, 2, 0.1, 1.2)),
-    (ModelSpec(price_input=0.0, price_output=0.0), "gpt-4o", Price(0, 0, 0, 0)),
+    (ModelSpec(price_input=0.0, price_output=0.0), "gpt-4o", Price(2.5, 10, 1.25, 2.5)),
+    (ModelSpec(price_input=0.0, price_output=0.0), "my-own", Price(0, 0, 0, 0)),
     (ModelSpec(context_window=1000), "gpt-4o", Price(2.5, 10, 1.25, 2.5)),
     (ModelSpec(context_window=1000), "m", None),
     (None, "m", None),
