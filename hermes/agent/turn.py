@@ -58,6 +58,7 @@ from hermes.core.transcript import (
     ModelRequest,
     ToolResultItem,
     ToolStatus,
+    UserItem,
     load_item,
     open_calls,
 )
@@ -117,7 +118,7 @@ class TurnLoop:
         self._on_outcome = on_outcome
 
     def first_step(self, claim: Claim, inputs: Sequence[TurnInput]) -> StepIntent | None:
-        new = compose(inputs, self.zone)
+        new = self._inputs(claim, inputs)
         return self._intent(claim, 1, new, sum(map(len, claim.history)) // 4 + _tokens_of(new))
 
     async def run(
@@ -131,7 +132,7 @@ class TurnLoop:
         going = self._open(claim, observer)
         account, deadline = going.account, going.deadline
         items: list[Item] = [load_item(text) for text in claim.history]
-        new = compose(inputs, self.zone)
+        new = self._inputs(claim, inputs)
         step = claim.step
         guard = await self._toolbox.guard(claim)
         urgency = claim.urgency
@@ -241,6 +242,11 @@ class TurnLoop:
         """What each prompt holds besides the transcript."""
         system = self.instructions.system(claim.address.platform)
         return prompt_tokens(ModelRequest("", system, (), self._toolbox.specs))
+
+    def _inputs(self, claim: Claim, inputs: Sequence[TurnInput]) -> tuple[InputItem, ...]:
+        if claim.goal_words:
+            return (InputItem(UserItem(claim.goal_words)),)
+        return compose(inputs, self.zone)
 
     async def _begin_step(self, intent: StepIntent) -> Reservation | Refusal:
         return await self._turns.begin_step(intent, self._clock.now())
