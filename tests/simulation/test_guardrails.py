@@ -12,12 +12,14 @@ import pytest
 
 from hermes.core.errors import ToolError
 from hermes.core.ports import ToolRun
-from hermes.core.records import ToolEffect
+from hermes.core.records import ToolEffect, TurnCause
 from hermes.core.transcript import AssistantItem, ToolResultItem, ToolSpec, ToolStatus, load_item
 from hermes.simulators.looping import Habit, looping
 from tests.simulation.outside import Calls, answer
+from tests.simulation.test_cancellation import tasks
 from tests.simulation.test_kills import check_legal, check_promises
 from tests.simulation.world import World
+from tests.stepping import TURN, stop_at
 
 pytestmark = pytest.mark.simulation
 Make = Callable[..., World]
@@ -39,7 +41,8 @@ class Counting:
         self.at_once += 1
         self.peak = max(self.peak, self.at_once)
         try:
-            await asyncio.sleep(0.5)
+            for _ in range(3):
+                await asyncio.sleep(0.2)
         finally:
             self.at_once -= 1
         text = self.says.replace("{n}", str(arguments.get("n")))
@@ -219,6 +222,46 @@ def test_a_stopped_batch_leaves_one_result_each_and_no_call_under_way(make: Make
     assert len(results(world)) in (0, 12)
     check_legal(world)
     assert dict(world.outcomes())["work"] == "stopped"
+
+
+@pytest.mark.parametrize("cause", [TurnCause.STOP, TurnCause.SHUTDOWN])
+@pytest.mark.parametrize("coroutine", [TURN, "_Step.perform"])
+def test_a_batch_ended_at_any_await_leaves_no_task_and_no_call_without_result(
+    make: Make, cause: TurnCause, coroutine: str
+) -> None:
+    batch = Calls(tuple(("act" if n % 3 == 2 else "look", {"n": n}) for n in range(6)))
+    for at in range(1, 60):
+        act = Counting("act", ToolEffect.ONCE, says="done {n}")
+        look = Counting("look", ToolEffect.PURE, says="text {n}")
+        world = make([batch, answer("done")], tools=[act, look])
+        world.run(1)
+        quiet = tasks(world)
+        assert world.gateway is not None
+        assert world._runner is not None
+        lane = world.gateway.lane
+        loop = world._runner.get_loop()
+        steps = stop_at(loop, coroutine, at, lambda lane=lane: lane.cancel_all(cause))
+        world.say("work")
+        world.run(60)
+        loop.set_task_factory(None)
+        assert tasks(world) == quiet
+        assert (act.at_once, look.at_once) == (0, 0)
+        if cause is TurnCause.SHUTDOWN:
+            world.kill()
+            world.run(60)
+            # an answer that was on its way is lost, and the script with it
+            assert world.heard() in (["done"], ["You said: work"])
+        assert len({str(a) for a in act.ran}) == len(act.ran), "run twice"
+        check_legal(world)
+        assert len(results(world)) in (0, 6)
+        world.model.script.clear()
+        world.say("next")
+        assert world.run(60).heard()[-1] == "You said: next"
+        reached = any(step.awaits >= at for step in steps)
+        world.close()
+        if not reached:
+            break
+    assert 3 < at < 59
 
 
 def test_without_hard_stops_the_steps_end_it(make: Make) -> None:

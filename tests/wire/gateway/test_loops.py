@@ -57,7 +57,7 @@ def ran(it: Lab, chat: int) -> int:
     return sum(getattr(result, "status", None) is not ToolStatus.NOT_RUN for result in results)
 
 
-@pytest.mark.parametrize("at_once", [1, 8])
+@pytest.mark.parametrize("at_once", [8, pytest.param(1, marks=pytest.mark.long)])
 def test_models_that_cannot_stop_are_stopped_and_the_chats_go_on(tmp_path: Path, at_once: int) -> None:
     with lab(tmp_path, settings={"tools": {"max_parallel": at_once}}) as it:
         it.gateway.start()
@@ -72,6 +72,7 @@ def test_models_that_cannot_stop_are_stopped_and_the_chats_go_on(tmp_path: Path,
         assert not [r for r in it.model.requests() if r["outcome"] != "answered"]
 
 
+@pytest.mark.long
 def test_a_loop_goes_on_counting_over_a_kill(tmp_path: Path) -> None:
     with lab(tmp_path) as it:
         it.model.order("habit", LOOPS[11].order)
