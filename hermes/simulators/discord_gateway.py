@@ -44,6 +44,8 @@ class Socket:
         self.ws = ws
         self.session: Session | None = None
         self.heartbeats = 0
+        self.ended = False
+        """We closed it; what code the client answers with says nothing then."""
         self._zlib = zlib.compressobj() if compressed else None
         self._turn = asyncio.Lock()
 
@@ -116,7 +118,7 @@ class Gateway:
         if session is None or session.socket is not socket:
             return
         session.socket = None
-        if socket.ws.close_code in (1000, 1001):
+        if not socket.ended and socket.ws.close_code in (1000, 1001):
             self.sessions.pop(session.id, None)
 
     async def _frame(self, socket: Socket, message: WSMessage, ready: Any) -> None:
@@ -186,6 +188,7 @@ class Gateway:
         """Closes a socket with a code of the gateway's."""
         if code in (4004, 4010, 4011, 4012, 4013, 4014) and socket.session is not None:
             self.sessions.pop(socket.session.id, None)
+        socket.ended = True
         await socket.ws.close(code=code, message=why.encode())
 
     async def dispatch(self, event: str, data: dict[str, Any], intent: int) -> None:

@@ -27,9 +27,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, Self, TypeAlias
 
 from hermes.simulators.control import Control
+from hermes.simulators.discord import TOKEN as DISCORD_TOKEN
+from hermes.simulators.discord import DiscordSimulator
+from hermes.simulators.discord_world import BOT as DISCORD_BOT
 from hermes.simulators.openai import OpenAISimulator
 from hermes.simulators.telegram import TelegramSimulator
 from tests.waiting import until
@@ -40,13 +43,14 @@ KEY = "sk-simulated-key-0123456789"
 PEOPLE = tuple(range(7, 60))
 """Chats that the configuration allows."""
 
+AnySimulator: TypeAlias = TelegramSimulator | DiscordSimulator | OpenAISimulator
 RUN = (sys.executable, "-m", "hermes", "run")
 
 
 class Simulator:
     """A simulator on a thread of its own, driven through its control port as one in another process is."""
 
-    def __init__(self, make: Callable[[], TelegramSimulator | OpenAISimulator]) -> None:
+    def __init__(self, make: Callable[[], AnySimulator]) -> None:
         started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, dict[str, Any]]] = Future()
         self._thread = threading.Thread(target=lambda: asyncio.run(_serve(make, started)), name="simulator")
         self._thread.start()
@@ -73,13 +77,16 @@ class Simulator:
 
 
 async def _serve(
-    make: Callable[[], TelegramSimulator | OpenAISimulator],
+    make: Callable[[], AnySimulator],
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, dict[str, Any]]],
 ) -> None:
     stop = asyncio.Event()
     try:
         async with make() as sim, Control(sim) as control:
-            started.set_result((asyncio.get_running_loop(), stop, {"base_url": sim.base_url, "control": control.url}))
+            where = {"base_url": sim.base_url, "control": control.url}
+            if isinstance(sim, DiscordSimulator):
+                where |= sim.where()
+            started.set_result((asyncio.get_running_loop(), stop, where))
             await stop.wait()
     except OSError as error:
         started.set_exception(error)
@@ -120,6 +127,66 @@ class Telegram(Simulator):
         return [call for call in self.read("calls") if call["method"].lower() == (method or call["method"]).lower()]
 
 
+    def all_received(self) -> bool:
+        """Whether nothing waits to be received any more."""
+        return bool(self.read("state")["pending"] == 0)
+
+    def section(self) -> dict[str, Any]:
+        """The platform's section of a configuration, by its name."""
+        return {
+            "telegram": {
+                "enabled": True, "token": self.token, "base_url": self.where["base_url"].removesuffix("/bot"),
+                "allowed_users": list(PEOPLE), "poll_timeout": 5, "read_timeout": 5, "connect_timeout": 2,
+            }
+        }  # fmt: skip
+
+
+class Discord(Simulator):
+    """Discord's side: a guild in which each chat is a channel, and the person of that number writes in it."""
+
+    token = DISCORD_TOKEN
+
+    def __init__(self) -> None:
+        super().__init__(lambda: DiscordSimulator(heartbeat_interval=2.0))
+        self.order("guild", {"guild": 900, "channels": list(PEOPLE)})
+
+    def say(self, chat: int, text: str, **more: Any) -> int:
+        """A person writes to the bot; works while the gateway is down."""
+        order = {"chat": chat, "text": f"<@{DISCORD_BOT}> {text}", "user": chat, **more}
+        number: int = self.order("say", order)
+        return number
+
+    def texts(self, chat: int) -> list[str]:
+        """What stands in the channel from the bot, in order."""
+        return [seen["text"] for seen in self.read("chat", id=chat)]
+
+    def wait(self, chat: int, text: str, *, count: int = 1, within: float = 30.0) -> list[str]:
+        """Until ``count`` messages with ``text`` stand in the channel; returns all of it."""
+        self.read("wait", id=chat, text=text, count=count, timeout=within)
+        return self.texts(chat)
+
+    def calls(self, method: str = "") -> list[dict[str, Any]]:
+        """The bot's calls."""
+        return [call for call in self.read("calls") if method in ("", call["method"])]
+
+    def all_received(self) -> bool:
+        """Discord knows nothing of what was received."""
+        return True
+
+    def section(self) -> dict[str, Any]:
+        """The platform's section of a configuration, by its name."""
+        where = self.where
+        return {
+            "discord": {
+                "enabled": True, "token": self.token, "api_url": where["api_url"], "gateway_url": where["gateway_url"],
+                "allowed_users": list(PEOPLE), "request_timeout": 3, "connect_timeout": 2, "stall_after": 6,
+            }
+        }  # fmt: skip
+
+
+Chat: TypeAlias = Telegram | Discord
+
+
 class Model(Simulator):
     """An OpenAI-compatible server that answers `You said: …` unless told otherwise."""
 
@@ -153,7 +220,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def configuration(telegram: Telegram, model: Model, port: int) -> dict[str, Any]:
+def configuration(chat: Chat, model: Model, port: int) -> dict[str, Any]:
     """A gateway between the two; its waits are short where the rules leave them to the owner."""
     return {
         "timezone": "UTC",
@@ -165,13 +232,7 @@ def configuration(telegram: Telegram, model: Model, port: int) -> dict[str, Any]
             }
         },
         "agent": {"retry_base": 0.2, "retry_cap": 1},
-        "platforms": {
-            "telegram": {
-                "enabled": True, "token": telegram.token,
-                "base_url": telegram.where["base_url"].removesuffix("/bot"),
-                "allowed_users": list(PEOPLE), "poll_timeout": 5, "read_timeout": 5, "connect_timeout": 2,
-            }
-        },
+        "platforms": chat.section(),
         "gateway": {
             "bind": f"127.0.0.1:{port}", "drain_timeout": 5, "delivery": {"base_delay": 0.2},
             "reconnect": {"base": 1, "cap": 2, "park_probe": 2},

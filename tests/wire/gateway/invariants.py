@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hermes.core.delivery import MARK_PREFIX
 from hermes.core.transcript import ToolResultItem, load_item
 from tests.waiting import until
-from tests.wire.gateway.harness import Gateway, Telegram
+from tests.wire.gateway.harness import DISCORD_BOT, Chat, Gateway
 
 OPEN_ROWS = "SELECT seq, state, reason FROM outbox WHERE state IN ('drafting', 'pending', 'sending', 'uncertain')"
 
@@ -48,7 +49,7 @@ def check_legal(gateway: Gateway) -> None:
         assert sorted(calls) == sorted(results), (session, calls, results)
 
 
-def check_chats(telegram: Telegram, said: Mapping[int, Sequence[str]]) -> Tally:
+def check_chats(telegram: Chat, said: Mapping[int, Sequence[str]]) -> Tally:
     """Each of the texts, all different, is answered: once unmarked at most, and marked copies are counted."""
     messages = repeats = 0
     for chat, texts in said.items():
@@ -63,7 +64,7 @@ def check_chats(telegram: Telegram, said: Mapping[int, Sequence[str]]) -> Tally:
     return Tally(messages, repeats)
 
 
-def unanswered(telegram: Telegram, said: Mapping[int, Sequence[str]]) -> list[str]:
+def unanswered(telegram: Chat, said: Mapping[int, Sequence[str]]) -> list[str]:
     """The texts that no message of the bot repeats yet."""
     missing = []
     for chat, texts in said.items():
@@ -72,7 +73,7 @@ def unanswered(telegram: Telegram, said: Mapping[int, Sequence[str]]) -> list[st
     return missing
 
 
-def stop_when_delivered(gateway: Gateway, telegram: Telegram) -> None:
+def stop_when_delivered(gateway: Gateway, telegram: Chat) -> None:
     """SIGTERM; while possible repeats still wait for their 30 s on disk, starts again and waits for them."""
     for _ in range(3):
         assert gateway.stop() == 0
@@ -90,4 +91,10 @@ def stop_when_delivered(gateway: Gateway, telegram: Telegram) -> None:
 def texts_done(gateway: Gateway) -> set[str]:
     """Texts of the messages whose outcome is on disk; the gateway must have ended."""
     found = gateway.rows("SELECT raw FROM inbox WHERE state='done'")
-    return {json.loads(raw).get("message", {}).get("text", "") for (raw,) in found}
+    return {_text(json.loads(raw)) for (raw,) in found}
+
+
+def _text(update: Mapping[str, Any]) -> str:
+    """What the person wrote, whichever platform's update it is; a mention of the bot is no part of it."""
+    said = update.get("message") or update.get("d") or {}
+    return str(said.get("text") or said.get("content") or "").removeprefix(f"<@{DISCORD_BOT}> ")
