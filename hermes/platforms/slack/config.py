@@ -32,6 +32,9 @@ class SlackConfig(ChatPlatformConfig):
     catch_up_age: Duration = key(86_400.0, "Oldest message read after a gap.", reload=Reload.LIVE, ge=0)
     request_timeout: Duration = key(30.0, "Longest wait for an answer.", gt=0)
     ping_interval: Duration = key(10.0, "Time between two pings of the socket.", gt=0)
+    audit_interval: Duration = key(
+        60.0, "Silence after which the history is looked at for messages that no event told of.", gt=0
+    )
 
     user_id: ClassVar[re.Pattern[str]] = re.compile(r"[UW][A-Z0-9]*\Z")
     user_id_says: ClassVar[str] = "U or W and capital letters and digits, e.g. U012AB3CD"
