@@ -65,6 +65,10 @@ def make_platform(name: str, config: PlatformConfig, network: Network) -> Platfo
             from hermes.platforms.discord.create import create as create_discord
 
             return create_discord(config, resolver=network.resolver, proxy=network.proxy)
+        case SlackConfig():
+            from hermes.platforms.slack.create import create as create_slack
+
+            return create_slack(config, resolver=network.resolver, proxy=network.proxy)
         case WebConfig():
             from hermes.platforms.web.adapter import WebPlatform
 

@@ -9,7 +9,31 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A request to a platform's own address; nothing of it was checked yet. ``headers`` have lower-case names."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CallAnswer:
+    """What the platform is told: a status, and a plain text."""
+
+    status: int
+    text: str = ""
+
+
+@runtime_checkable
+class IsCalled(Protocol):
+    """A platform that calls us instead of being called: its requests come in by the web server."""
+
+    async def called(self, request: Called) -> CallAnswer:
+        """Checks that the platform made the request; answers 200 only when what it brought is on disk (R1, R38)."""
 
 
 class LiveKind(StrEnum):
