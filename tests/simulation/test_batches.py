@@ -19,6 +19,7 @@ from hermes.core.transcript import AssistantItem, Item, ToolCall, ToolResultItem
 from hermes.policy.guardrails import Counts, GuardSettings
 from hermes.runtime.virtual import run_virtual
 
+pytestmark = pytest.mark.simulation
 EFFECTS = {"read": ToolEffect.PURE, "look": ToolEffect.PURE, "put": ToolEffect.IDEMPOTENT, "send": ToolEffect.ONCE}
 
 
