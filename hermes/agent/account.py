@@ -45,9 +45,18 @@ NO_CAPS = Caps()
 class Money:
     """What accounts are opened with. ``caps`` and ``zone`` are replaced at a reload and in force at once (R42)."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, *, caps: Caps = NO_CAPS, zone: tzinfo = UTC) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        clock: Clock,
+        *,
+        caps: Caps = NO_CAPS,
+        zone: tzinfo = UTC,
+        count: Callable[[Target, ModelRequest], int] = lambda target, request: prompt_tokens(request),
+    ) -> None:
         self.ledger = ledger
         self.clock = clock
+        self.count = count
         self.caps = caps
         self.zone = zone
 
@@ -60,10 +69,16 @@ class Money:
     ) -> Quote:
         """What a call of ``target`` may cost; tokens are looked at only where there is a price."""
         wanted = output or target.max_output or DEFAULT_OUTPUT
+        if target.context_window is not None:  # what is longer is shortened before it is sent
+            tokens_in = min(tokens_in, target.context_window)
         return Quote(
             turn, purpose, target.provider.name, target.model, self.today(), target.price, tokens_in, wanted,
             LEAST_OUTPUT, self.caps,
         )  # fmt: skip
+
+    def tokens(self, target: Target, request: ModelRequest) -> int:
+        """Tokens of a request's prompt; 0 where nothing hangs on it, since counting is work."""
+        return self.count(target, request) if target.price is not None else 0
 
     def open(self, turn: TurnId, purpose: Purpose = Purpose.TURN) -> Account:
         """An account for the calls of a turn, or for a call beside it (its ``turn`` pays)."""
@@ -77,7 +92,8 @@ class _Attempts:
     calls: int = 0
     asked_of: tuple[str, str] = ("", "")
     heard: list[str] = field(default_factory=list)
-    tokens_in: int = 0
+    target: Target | None = None
+    request: ModelRequest | None = None
     trying: bool = False
     state: Charge = Charge.RELEASED
     usd: float | None = 0.0
@@ -115,7 +131,7 @@ class Account:
             pass
         else:
             self._close()
-            tokens = prompt_tokens(request) if target.price is not None else 0
+            tokens = self._money.tokens(target, request)
             quote = self._money.quote(self.turn, self.purpose, target, tokens, request.max_output)
             found = await persist(self._money.clock, lambda: self._reserve(quote))
             self._ended.clear()
@@ -125,7 +141,7 @@ class Account:
         self._at.calls += 1
         self._at.asked_of = asked_of
         self._at.heard.clear()
-        self._at.tokens_in = prompt_tokens(request) if row.price is not None else 0
+        self._at.target, self._at.request = target, request
         self._at.trying = True
         return request if row.output is None else replace(request, max_output=row.output)
 
@@ -146,7 +162,7 @@ class Account:
         used = reply.usage
         if not used.input_tokens and not used.output_tokens:
             said = AssistantItem(reply.text, reply.tool_calls)
-            used = Usage(prompt_tokens(request), item_tokens(said))
+            used = Usage(self._asked(), item_tokens(said))
         usd = cost(target.price, used) if target.price is not None else 0.0
         self._note(Charge.SETTLED, usd, used)
 
@@ -160,7 +176,7 @@ class Account:
             return
         bill, reserved = billing(facts), self._row.usd if self._row is not None else 0.0
         came = text_tokens("".join(self._at.heard)) if self._at.heard else 0
-        tokens = prompt_tokens(request) if bill is not Bill.NOTHING else 0
+        tokens = self._asked() if bill is not Bill.NOTHING else 0
         usd = cost_of_failure(bill, target.price, reserved, tokens, came)
         if bill is Bill.NOTHING:
             self._note(Charge.RELEASED, 0.0, Usage())
@@ -180,6 +196,11 @@ class Account:
             money = self._money
             await persist(money.clock, lambda: money.ledger.settle(ended, money.clock.now()))
 
+    def _asked(self) -> int:
+        """The prompt's tokens of the attempt under way, estimated."""
+        target, request = self._at.target, self._at.request
+        return self._money.count(target, request) if target is not None and request is not None else 0
+
     def _note(self, state: Charge, usd: float | None, used: Usage) -> None:
         self._at.trying = False
         if _WEIGHT[state] >= _WEIGHT[self._at.state]:
@@ -195,8 +216,9 @@ class Account:
             if self._at.trying:  # cancelled in the middle
                 came = text_tokens("".join(self._at.heard)) if self._at.heard else 0
                 price, reserved = self._row.price, self._row.usd
-                usd = cost_of_failure(Bill.WHAT_CAME, price, reserved, self._at.tokens_in, came)
-                self._note(Charge.CHARGED, usd, Usage(self._at.tokens_in, came))
+                tokens = self._asked()
+                usd = cost_of_failure(Bill.WHAT_CAME, price, reserved, tokens, came)
+                self._note(Charge.CHARGED, usd, Usage(tokens, came))
             provider, model = self._at.asked_of
             self._ended.append(
                 Settlement(self._row.id, self._at.state, self._at.usage, self._at.usd, provider, model, self._at.calls)

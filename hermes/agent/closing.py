@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import assert_never
 
-from hermes.agent.account import Account, Money, prompt_tokens
+from hermes.agent.account import Account, Money
 from hermes.agent.journal import persist
 from hermes.agent.pipeline import Pipeline
 from hermes.agent.targets import Answered, Ask, Target
@@ -131,7 +131,7 @@ class Closing:
         note = closing_note(limit)
         said = (*items, *(entry.item for entry in new), note)
         target = self._pipeline.targets[0]
-        tokens = prompt_tokens(ModelRequest(target.model, system, said)) if target.price is not None else 0
+        tokens = self._money.tokens(target, ModelRequest(target.model, system, said))
         quote = self._money.quote(claim.turn_id, Purpose.CLOSING, target, tokens, CLOSING_OUTPUT)
         intent = StepIntent(claim.turn_id, claim.epoch, step, (*new, InputItem(note)), quote)
         reserved = await persist(self._clock, self._begin(intent))

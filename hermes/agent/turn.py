@@ -64,7 +64,7 @@ from hermes.core.transcript import (
 )
 from hermes.core.urgency import Urgency
 from hermes.policy.budget import Budget, Spent, used_up
-from hermes.policy.trim import estimate_tokens
+from hermes.policy.trim import text_tokens
 from hermes.runtime.checkpoints import Checkpoints
 from hermes.runtime.logs import get_logger
 
@@ -119,7 +119,12 @@ class TurnLoop:
 
     def first_step(self, claim: Claim, inputs: Sequence[TurnInput]) -> StepIntent | None:
         new = self._inputs(claim, inputs)
-        return self._intent(claim, 1, new, sum(map(len, claim.history)) // 4 + _tokens_of(new))
+        tokens = 0
+        if self.pipeline.targets[0].price is not None:  # the history is not read on the writer's thread
+            frame = self.frame(claim.address.platform)
+            told = prompt_tokens(ModelRequest("", frame.system, tuple(one.item for one in new), frame.tools))
+            tokens = sum(map(text_tokens, claim.history)) + told
+        return self._intent(claim, 1, new, tokens)
 
     async def run(
         self,
@@ -158,7 +163,9 @@ class TurnLoop:
             guard.hear(entry.item for entry in new)
             reserved = claim.reservation
             if reserved is None or step > 1:
-                intent = self._intent(claim, step, new, _tokens_if_priced(self.pipeline.targets[0], items))
+                first = self.pipeline.targets[0]
+                asked = ModelRequest(first.model, going.frame.system, tuple(items), going.frame.tools)
+                intent = self._intent(claim, step, new, self.money.tokens(first, asked))
                 reserved = await persist(self._clock, partial(self._begin_step, intent))
             if isinstance(reserved, Refusal):
                 return await self._over_budget(going, OverBudget(reserved))
@@ -229,19 +236,12 @@ class TurnLoop:
     def _intent(self, claim: Claim, step: int, new: tuple[InputItem, ...], tokens: int) -> StepIntent:
         """The call about to be made, with its money reserved (R16)."""
         target = self.pipeline.targets[0]
-        if target.price is not None:
-            tokens += self._overhead(claim)
         quote = self.money.quote(claim.turn_id, Purpose.TURN, target, tokens)
         return StepIntent(claim.turn_id, claim.epoch, step, new, quote)
 
     def frame(self, platform: str) -> Frame:
         """What goes with every call of a conversation on ``platform``."""
         return Frame(self.instructions.system(platform), self._toolbox.specs)
-
-    def _overhead(self, claim: Claim) -> int:
-        """What each prompt holds besides the transcript."""
-        system = self.instructions.system(claim.address.platform)
-        return prompt_tokens(ModelRequest("", system, (), self._toolbox.specs))
 
     def _inputs(self, claim: Claim, inputs: Sequence[TurnInput]) -> tuple[InputItem, ...]:
         if claim.goal_words:
@@ -364,9 +364,3 @@ class _Going:
     compaction: TurnCompaction
 
 
-def _tokens_if_priced(target: Target, items: Sequence[Item]) -> int:
-    return estimate_tokens(items) if target.price is not None else 0
-
-
-def _tokens_of(new: tuple[InputItem, ...]) -> int:
-    return estimate_tokens([entry.item for entry in new])
