@@ -102,6 +102,9 @@ class MediaStore(Protocol):
     ) -> Kept:
         """The file is on disk, named by its hash, and its row says so. Raises OSError, StoreUnavailable."""
 
+    async def put(self, content: bytes, mime: str) -> Kept:
+        """A file that no message brought, e.g. a tool's picture. Raises OSError."""
+
     async def failed(self, row: InboxId, attachment: AttachmentRef, error: str, now: float) -> None:
         """The file could not be had: no later attempt is made for this row."""
 

@@ -38,6 +38,8 @@ SMALLER_ONES_BYTES = 32 * 2**20
 """Bytes of pictures that were made smaller and are kept in memory: a turn sends them with each of its steps."""
 SWEEP_FILES = 500
 """Files that one pass of the retention removes."""
+SWEEP_ROWS = 200
+SWEEP_EVERY = 3600.0
 _SHORTEST_NAME = 8
 
 
@@ -53,6 +55,7 @@ class SqliteMedia:
         self.max_pixels = max_pixels
         self._smaller: OrderedDict[tuple[str, ImageLimits], ImageData] = OrderedDict()
         self._smaller_bytes = 0
+        self._next_sweep = 0.0
 
     # ---- files and rows ----
 
@@ -79,10 +82,13 @@ class SqliteMedia:
 
     async def keep(self, row: InboxId, attachment: AttachmentRef, content: bytes, now: float) -> Kept:
         """See ``MediaStore``."""
-        sha256 = await self._offload.run("files", _write, self._folder, content)
-        kept = await self._kept(sha256, content, attachment.mime or "application/octet-stream")
-        await self._note(row, attachment, (kept.mime, kept.size, sha256, FETCHED, None, now))
+        kept = await self.put(content, attachment.mime or "application/octet-stream")
+        await self._note(row, attachment, (kept.mime, kept.size, kept.sha256, FETCHED, None, now))
         return kept
+
+    async def put(self, content: bytes, mime: str) -> Kept:
+        """See ``MediaStore``."""
+        return await self._kept(await self._offload.run("files", _write, self._folder, content), content, mime)
 
     async def failed(self, row: InboxId, attachment: AttachmentRef, error: str, now: float) -> None:
         """See ``MediaStore``."""
@@ -180,14 +186,19 @@ class SqliteMedia:
     # ---- retention ----
 
     async def sweep(self, age: float, now: float) -> int:
-        """Removes files and rows older than ``age`` seconds, some at a time. Returns how many files and rows went."""
+        """Removes files and rows older than ``age`` seconds, some at a time, and looks for more at most once an hour
+        when there was nothing left. Returns how many files and rows went."""
+        if now < self._next_sweep:
+            return 0
         files = await self._offload.run("files", _remove_old, self._folder, time.time() - age)
         rows = await self._db.write(
             lambda conn: conn.execute(
-                "DELETE FROM attachments WHERE id IN (SELECT id FROM attachments WHERE fetched_at<? LIMIT 200)",
-                (now - age,),
+                "DELETE FROM attachments WHERE id IN (SELECT id FROM attachments WHERE fetched_at<? LIMIT ?)",
+                (now - age, SWEEP_ROWS),
             ).rowcount
         )
+        if files < SWEEP_FILES and rows < SWEEP_ROWS:
+            self._next_sweep = now + SWEEP_EVERY
         return files + rows
 
 

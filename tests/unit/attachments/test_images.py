@@ -26,6 +26,7 @@ from hermes.policy.images import (
     image_tokens,
     known_to_see,
     limits_of,
+    newest_shown,
     only_with,
     read_limits,
     smaller_of,
@@ -138,6 +139,19 @@ def test_pictures_are_told_in_words_each_in_its_place() -> None:
 def test_the_newest_pictures_stay_where_so_many_are_taken() -> None:
     assert [image.sha256[0] for image in images_of(without_images(HISTORY, 2))] == ["c", "d"]
     assert without_images(HISTORY, 9) == HISTORY
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "shown"),
+    [(0, 20, 0), (20, 20, 20), (21, 20, 11), (30, 20, 20), (31, 20, 11), (5, 0, 0), (3, 1, 1), (100, 20, 20)],
+)
+def test_of_too_many_pictures_the_oldest_leave_several_at_once(count: int, most: int, shown: int) -> None:
+    assert newest_shown(count, most) == shown
+
+
+@given(st.integers(0, 300), st.integers(0, 50))
+def test_never_more_pictures_are_shown_than_may_be(count: int, most: int) -> None:
+    assert 0 <= newest_shown(count, most) <= min(count, most)
 
 
 def test_a_picture_whose_bytes_are_gone_is_told_in_words() -> None:

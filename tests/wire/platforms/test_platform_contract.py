@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 from hermes.core.delivery import Operation, Sent
 from hermes.core.errors import PlatformFailure, Poison
-from hermes.core.events import Address, Batch, ButtonEvent, MessageEvent, NothingToDo, RawUpdate
+from hermes.core.events import (
+    Address,
+    AttachmentRef,
+    Batch,
+    ButtonEvent,
+    MessageEvent,
+    NothingToDo,
+    RawUpdate,
+)
 from hermes.core.ports import Outgoing, Platform
 from hermes.platforms.discord.adapter import DiscordPlatform
 from hermes.platforms.telegram.adapter import TelegramPlatform
@@ -196,6 +204,11 @@ async def test_a_send_ends_in_a_receipt_or_in_facts(bench: Bench) -> None:
     else:
         assert (await bench.platform.send(outgoing)).message_ref
         await bench.platform.typing(event.address)
+
+
+async def test_a_file_that_is_not_there_ends_in_facts(bench: Bench) -> None:
+    with pytest.raises(PlatformFailure):
+        await bench.platform.download(AttachmentRef("photo", "no-such-file"), 1000)
 
 
 async def test_after_its_end_a_send_fails_as_not_sent(bench: Bench) -> None:
