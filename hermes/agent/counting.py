@@ -47,7 +47,7 @@ class TokenBook:
         early = after.counts <= _ALWAYS or after.counts % _AGAIN == 0
         if early or known.kept is None or differs(after, known.kept):
             known.kept = after
-            await self._book.keep(target, {VOCABULARY: dump(after)})
+            await self._book.keep(target, {VOCABULARY: dump(after)}, quietly=True)
 
     def _of(self, target: Target) -> _Known:
         found = self._known.get(target.name)

@@ -23,8 +23,6 @@ LOWER_TIER = 200_000
 """Tokens of the context tier that every account has."""
 LEARNED_FOR = 7 * 86400.0
 """Seconds until something learned is tried out again: servers are updated, accounts are upgraded."""
-_TOLD = 60
-"""Characters of a learned value that the log shows."""
 
 AVAILABLE_REPAIRS = frozenset({
     Repair.REBUILD_TRANSPORT, Repair.REDUCE_MAX_TOKENS, Repair.RAISE_MAX_TOKENS, Repair.COMPACT,
@@ -58,13 +56,14 @@ class LearnedBook:
         name = (target.provider.name, target.model)
         return {fact.key: fact.value for fact in self.all() if (fact.provider, fact.model) == name}
 
-    async def keep(self, target: Target, facts: Mapping[str, str]) -> None:
+    async def keep(self, target: Target, facts: Mapping[str, str], *, quietly: bool = False) -> None:
         """The repaired call succeeded: remember the repair. A store that refuses costs the memory, not the turn."""
         now = self._clock.now()
         for key, value in facts.items():
             fact = Learned(target.provider.name, target.model, key, value, now, now + LEARNED_FOR)
             self._known[fact.provider, fact.model, key] = fact
-            log.info("learned", target=target.name, key=key, value=value[:_TOLD])
+            if not quietly:
+                log.info("learned", target=target.name, key=key, value=value)
             if self._store is not None:
                 try:
                     await self._store.keep(fact)
