@@ -16,7 +16,6 @@ SAYS = {
     "max_output": "answers of at most {value} tokens",
     "plain_schemas": "takes tool schemas only without patterns and formats",
     "context_window": "a window of {value} tokens",
-    "vocabulary": "how it counts tokens, from what it counted so far",
     "vocabulary": "how many tokens its texts take",
     "image_limits": "pictures no larger than {value}",
     "no_images": "takes no pictures",
