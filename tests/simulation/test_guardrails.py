@@ -273,6 +273,36 @@ def test_without_hard_stops_the_steps_end_it(make: Make) -> None:
     assert "Loop guard" in results(world)[-1].text
 
 
+def test_a_question_asked_again_and_again_is_blocked_as_any_other_call(make: Make) -> None:
+    world = make([Calls((("clarify", {"question": "Tea?"}),))] * 4 + [answer("tea then")])
+    world.say("order")
+    for _ in range(3):
+        world.run(20)
+        world.say("yes")
+    world.run(20)
+    assert world.heard() == ["Tea?"] * 3 + ["tea then"]
+    assert [r.status.value for r in results(world)] == ["ok"] * 3 + ["not_run"]
+
+
+def test_what_the_person_adds_in_mid_turn_begins_the_counts_anew_also_after_a_kill(make: Make) -> None:
+    call = Calls((("broken", {}),), after=5.0)
+    for killed in (False, True):
+        broken = Counting("broken", ToolEffect.PURE, good=False)
+        world = make([call] * 20, tools=[broken])
+        world.say("work")
+        world.run(12)
+        assert len(broken.ran) == 2
+        world.say("/steer it should work now")
+        world.run(7)
+        if killed:
+            world.kill()
+        world.run(120)
+        told = next(k for k, i in enumerate(transcript(world)) if "should work now" in i.text)
+        after = [i.status.value for i in transcript(world)[told:] if isinstance(i, ToolResultItem)]
+        assert after == ["error"] * 3 + ["not_run"] * 2
+        world.close()
+
+
 # ---- FIELD_REPORTS 38, 39 ----
 
 

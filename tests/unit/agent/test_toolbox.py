@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -47,6 +48,8 @@ class Echo:
                 raise ZeroDivisionError("a fault \ud800" + "!" * 200)
             case "store":
                 raise StoreUnavailable("the disk is gone")
+            case "cancel":
+                raise asyncio.CancelledError
             case "long":
                 return "x" * 1000
             case _:
@@ -175,6 +178,30 @@ async def test_what_was_started_before_a_crash_runs_again_only_where_that_is_saf
     assert bool(bench.echo.ran) == again
     assert ran.items[0].status is (ToolStatus.OK if again else ToolStatus.UNKNOWN)
     assert len(await bench.results_on_disk(claim)) == 1
+
+
+async def test_a_model_that_uses_an_id_again_after_a_crash_gets_its_new_call_run(bench: Bench) -> None:
+    asked = call('{"do": "store"}')
+    claim = await bench.turn(asked)
+    with pytest.raises(StoreUnavailable):
+        await bench.run(claim, [asked])
+    resumed = await bench.store.claim(claim.session_id)
+    bench.echo.ran.clear()
+    first = await bench.run(resumed, [asked])
+    assert isinstance(first, Results)
+    assert (first.items[0].status, bench.echo.ran) == (ToolStatus.UNKNOWN, [])
+    second = await bench.box.run(resumed, 2, [call("{}")], bench.onlooker, await bench.box.guard(resumed))
+    assert isinstance(second, Results)
+    assert (second.items[0].status, bench.echo.ran) == (ToolStatus.OK, [{}])
+    assert len(await bench.results_on_disk(claim)) == 2
+
+
+async def test_a_tool_that_lets_its_own_cancellation_out_has_failed(bench: Bench) -> None:
+    asked = call('{"do": "cancel"}')
+    claim = await bench.turn(asked)
+    ran = await bench.run(claim, [asked])
+    assert isinstance(ran, Results)
+    assert ran.items[0].status is ToolStatus.ERROR
 
 
 async def test_a_question_suspends_the_turn_after_what_came_before_it(bench: Bench) -> None:
