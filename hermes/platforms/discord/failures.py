@@ -84,7 +84,7 @@ class FailureReader:
             code=code,
             message=self.clean(text),
             headers=dict(refused.headers),
-            body=body if isinstance(body, dict) else self.clean(str(body)),
+            body=self._clean_body(body) if isinstance(body, dict) else self.clean(str(body)),
             sent=Sent.MAYBE_SENT if refused.status in _UNKNOWN_OUTCOME else Sent.REFUSED,
             retry_after=float(wait) if isinstance(wait, int | float) and not isinstance(wait, bool) else None,
         )
@@ -118,6 +118,16 @@ class FailureReader:
         if self._token is not None:
             text = text.replace(self._token, "<token>")
         return without_lone_surrogates(text[:SHOWN])
+
+    def _clean_body(self, value: Any, depth: int = 0) -> Any:
+        if isinstance(value, str):
+            return self.clean(value)
+        if isinstance(value, list):
+            return [self._clean_body(one, depth + 1) for one in value[:50]] if depth < 8 else None
+        if isinstance(value, dict):
+            inside = {self.clean(str(k)): self._clean_body(v, depth + 1) for k, v in list(value.items())[:50]}
+            return inside if depth < 8 else None
+        return value
 
     def _facts(
         self, error: BaseException, sent: Sent, text: str, *, code: str | None = None
