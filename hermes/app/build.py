@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hermes.agent.account import Money
+from hermes.agent.goals import PipelineJudge
 from hermes.agent.governor import Governor
 from hermes.agent.pipeline import Pipeline
 from hermes.agent.repairs import LearnedBook, Repairs
@@ -25,10 +26,11 @@ from hermes.app.secrets import api_key
 from hermes.config.model import Config
 from hermes.core.ports import Provider, Tool
 from hermes.gateway.actions import Actions
-from hermes.gateway.commands import Commands
+from hermes.gateway.commands import Commands, money_commands
 from hermes.gateway.courier import Courier
 from hermes.gateway.dispatch import Dispatch
 from hermes.gateway.door import Door
+from hermes.gateway.goals import GoalKeeper
 from hermes.gateway.health import HealthBook, HealthSources
 from hermes.gateway.ingest import AccessBook, Ingest
 from hermes.gateway.lane import TurnLane
@@ -39,13 +41,17 @@ from hermes.gateway.pacer import Pacer
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.questions import Questions
 from hermes.gateway.replies import PlatformReplies
+from hermes.gateway.session_commands import SessionCommands
 from hermes.gateway.sweep import Sweep
+from hermes.gateway.usage import UsageBook
 from hermes.gateway.view import Views
+from hermes.platforms.discord.config import DiscordConfig
 from hermes.platforms.telegram.config import TelegramConfig
 from hermes.platforms.web.adapter import WebPlatform, make_update
 from hermes.providers.rehearsal.config import RehearsalConfig
+from hermes.store.conversations import SqliteConversations
 from hermes.store.database import Database
-from hermes.platforms.discord.config import DiscordConfig
+from hermes.store.goals import SqliteGoals
 from hermes.store.inbox import SqliteInbox
 from hermes.store.learned import SqliteLearned
 from hermes.store.ledger import SqliteLedger
@@ -153,15 +159,25 @@ def build(
         stores.inbox, stores.turns, agent.questions, out.replies, clock, stop_turn=agent.lane.stop, wake=hooks.wake,
         status=hooks.status_text, model=lambda: f"{agent.pipeline.targets[0].name} answers here.",
     )  # fmt: skip
-    commands.add(compress_command(agent.runner, machine))
     dispatch = Dispatch(
         stores.inbox, stores.outbox, stores.turns, book, access, commands, agent.questions, out.replies,
         out.courier, agent.lane, clock, machine.supervisor, settings.dispatch_settings(config),
         width=config.agent.max_concurrent_turns, on_outcome=machine.metrics.turn_ended,
     )  # fmt: skip
+    dispatch.sessions = SessionCommands(
+        SqliteConversations(db), stores.turns, stores.outbox, out.replies, clock, keys=ingest.keys_of,
+        moved=dispatch.moved, readmit=dispatch.readmit, zone=settings.zone(config), reset=settings.reset_policy(config),
+    )  # fmt: skip
+    commands.add(*dispatch.sessions.specs)
+    usage = UsageBook(stores.ledger, lambda: agent.runner.money.caps, agent.runner.money.today)
+    commands.goals = dispatch.goals = goals = GoalKeeper(
+        SqliteGoals(db), PipelineJudge(agent.pipeline, agent.runner.money, clock), out.replies, access, clock,
+        offer=out.courier.offer, wake=hooks.wake, max_turns=config.goals.max_turns,
+    )  # fmt: skip
+    commands.add(*money_commands(usage, goals), compress_command(agent.runner, machine))
     actions = Actions(
         stores.inbox, stores.outbox, stores.sessions, book, out.replies, clock, out.courier.offer, dispatch.readmit,
-        agent.pipeline.repairs.learned,
+        agent.pipeline.repairs.learned, usage,
     )  # fmt: skip
     gateway = Gateway(
         config, db, stores.turns, stores.sessions, stores.outbox, book, made, access, ingest, dispatch, agent.lane,
@@ -226,7 +242,9 @@ def _agent(
     governor.on_change = outages.changed
     tools = (*attachment_tools(stores.media, machine, config), *more_tools)
     toolbox = _toolbox(config, machine, stores.turns, out.replies, stores.sessions, questions, tools)
-    money = Money(stores.ledger, clock, caps=settings.caps(config), zone=settings.zone(config))
+    money = Money(
+        stores.ledger, clock, caps=settings.caps(config), zone=settings.zone(config), count=pipeline.tokens.prompt
+    )
     compactor = make_compactor(config, stores.snapshots, machine, pipeline, money, providers)
     runner = TurnLoop(
         stores.turns, pipeline, toolbox, out.replies, clock, machine.checkpoints,

@@ -76,11 +76,16 @@ class Reloader:
         g.runner.turn_deadline = config.agent.turn_deadline
         g.runner.zone = g.runner.money.zone = settings.zone(config)
         g.runner.money.caps = settings.caps(config)
+        if g.dispatch.goals is not None:
+            g.dispatch.goals.max_turns = config.goals.max_turns
         g.runner.turn_tokens = config.agent.budget.turn_tokens
         g.runner.instructions = instructions(self._machine.home)
         g.replies.max_age = config.gateway.max_age
         g.outbox.max_age = config.gateway.max_age
         g.dispatch.settings = settings.dispatch_settings(config, g.dispatch.settings.ready_at)
+        if g.dispatch.sessions is not None:
+            g.dispatch.sessions.reset = settings.reset_policy(config)
+            g.dispatch.sessions.zone = settings.zone(config)
         g.runner.park_for = config.gateway.max_age
         g.governor.limits = settings.limits(config)
         g.governor.policy = settings.breaker_policy(config)

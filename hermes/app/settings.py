@@ -32,6 +32,7 @@ from hermes.policy.images import known_to_see
 from hermes.policy.rate_limit import UNPROVEN_CALLS, Limits
 from hermes.policy.reconnect import ReconnectPolicy
 from hermes.policy.recovery import RecoveryPolicy
+from hermes.policy.reset import ResetPolicy
 from hermes.providers.anthropic.config import LONG_CONTEXT, AnthropicConfig
 from hermes.tools.files import FileAccess
 from hermes.web.server import WebSettings
@@ -213,3 +214,9 @@ def dispatch_settings(config: Config, ready_at: float = 0.0) -> DispatchSettings
         max_age=config.gateway.max_age, ready_at=ready_at, busy_mode=agent.busy_mode, queue_limit=agent.queue_limit,
         queue_notice_after=agent.queue_notice_after,
     )  # fmt: skip
+
+
+def reset_policy(config: Config) -> ResetPolicy:
+    """When conversations start afresh by themselves."""
+    chosen = config.session_reset
+    return ResetPolicy(chosen.mode, chosen.at_hour, chosen.idle_minutes, zone(config))

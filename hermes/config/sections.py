@@ -22,6 +22,7 @@ from hermes.config.fields import (
     key,
 )
 from hermes.policy.busy import BusyMode
+from hermes.policy.reset import ResetMode
 
 DAY = 86_400.0
 
@@ -42,7 +43,7 @@ class Budget(Section):
     """Caps in US dollars; 0 = no cap."""
 
     turn_usd: Number = key(0.0, "Most a turn may cost.", ge=0)
-    turn_tokens: Whole = key(0, "Most tokens a turn may use, prompts and answers together; 0: no cap.", ge=0)
+    turn_tokens: Whole = key(0, "Most tokens a turn may use, prompts and answers together.", ge=0)
     session_usd: Number = key(0.0, "Most a conversation may cost; /new begins another.", ge=0)
     user_day_usd: Number = key(0.0, "Most one person may spend a day.", ge=0)
     day_usd: Number = key(0.0, "Most all together may spend a day.", ge=0)
@@ -154,13 +155,6 @@ class StreamingConfig(Section):
     enabled: Flag = key(True, "Whether an answer is shown while it is written.")
     first_after: Duration = key(0.5, "An answer done before this makes no draft.", ge=0)
     min_interval: Duration = key(1.0, "Shortest time between two edits of a draft.", ge=0)
-
-
-class ResetMode(StrEnum):
-    NONE = "none"
-    IDLE = "idle"
-    DAILY = "daily"
-    BOTH = "both"
 
 
 class SessionResetConfig(Section):

@@ -18,17 +18,19 @@ from typing import assert_never
 from hermes.core.clock import Clock
 from hermes.core.errors import Poison, StoreUnavailable
 from hermes.core.events import ButtonEvent, Event, MessageEvent, NothingToDo
-from hermes.core.ids import SessionId
+from hermes.core.ids import InboxId, SessionId
 from hermes.core.ports import TurnInput
 from hermes.core.records import Accepted, Claim, InboxRow, Outcome, Priority, StepIntent
 from hermes.core.stores import NOTE_ONLY, Inbox, Outbox, Turns
 from hermes.gateway.commands import Commands
 from hermes.gateway.courier import Courier
+from hermes.gateway.goals import GoalKeeper
 from hermes.gateway.ingest import AccessBook
 from hermes.gateway.lane import TurnLane, turn_input
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.questions import Questions
 from hermes.gateway.replies import PlatformReplies
+from hermes.gateway.session_commands import SessionCommands, is_again
 from hermes.gateway.waiting import DueCommand, Role, Waiting
 from hermes.policy.busy import QUEUED, REFUSED, Begin, BusyMode, Interrupt, Queue, Refuse, Steer, when_busy
 from hermes.policy.routing import Command, Lane, command_is_stale, lane_of, parse_command, speaks
@@ -77,6 +79,8 @@ class Dispatch:
     _queue: deque[InboxRow] = field(default_factory=deque, init=False)
     _wake: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     waiting: Waiting = field(default_factory=Waiting, init=False)
+    sessions: SessionCommands | None = field(default=None, init=False)
+    goals: GoalKeeper | None = field(default=None, init=False)
     _told: dict[SessionId, float] = field(default_factory=dict, init=False)
     _stopped: bool = field(default=False, init=False)
 
@@ -99,7 +103,8 @@ class Dispatch:
         self._queue.extend(await self.inbox.backlog())
         sessions = await self.turns.unfinished_sessions()
         self._wake.set()
-        for session in sessions:
+        goals = await self.goals.load() if self.goals is not None else []
+        for session in (*sessions, *goals):
             if session not in self.questions.waiting:
                 self.lanes.wake(session)
         return len(sessions)
@@ -152,15 +157,15 @@ class Dispatch:
                 if not await self.questions.button(row, session, event):
                     await self._finish(row, Outcome.IGNORED, "button of a closed question")
                 self._resume(session)
-            case MessageEvent() if self._too_old(event):
+            case MessageEvent() if self._too_old(event) and not is_again(row):
                 await self._tell_expired(row, session, event)
-            case MessageEvent(edited=True):
+            case MessageEvent(edited=True) if not is_again(row):
                 await self._edited(row, session, event)
             case MessageEvent():
                 await self._message(row, session, event)
 
     async def _message(self, row: InboxRow, session: SessionId, event: MessageEvent) -> None:
-        command = parse_command(event.text)
+        command = parse_command(event.text) if not is_again(row) else None
         if command is not None and self.commands.knows(command.name) and not speaks(command):
             stale = command_is_stale(event.sent_at, self.settings.ready_at, self.clock.now())
             if lane_of(command) is Lane.IN and not stale:
@@ -172,7 +177,10 @@ class Dispatch:
             if command.name == "stop" and not stale:
                 self.waiting.drop(session, row.id)
             return
-        if session in self.questions.waiting and await self.questions.answer(row, session, event):
+        if command is not None and command.name == "background" and self.sessions is not None:
+            session = await self.sessions.branch(row)
+            self.courier.offer(await self.sessions.tell_branched(row, event))
+        elif session in self.questions.waiting and await self.questions.answer(row, session, event):
             self.on_outcome(Outcome.ANSWERED_QUESTION.value)
             self._resume(session)
             return
@@ -205,6 +213,8 @@ class Dispatch:
                 self.courier.offer(rows)
                 return
             case Begin() | Steer() | Interrupt():
+                if isinstance(now, Begin) and self.sessions is not None and not self.waiting.count(session):
+                    await self._fresh(session, event)
                 # after a restart the turn it was to steer may not have been resumed yet
                 role = Role.STEER if mode is BusyMode.STEER else Role.MESSAGE
                 self.waiting.add(session, row.id, event, role)
@@ -216,6 +226,17 @@ class Dispatch:
         self._schedule(row, session)
         if isinstance(now, Interrupt):
             self.lane.interrupt(session)
+
+    async def _fresh(self, session: SessionId, event: MessageEvent) -> None:
+        notice = await self.sessions.fresh(session, event) if self.sessions is not None else None
+        if notice is not None:
+            self.courier.offer(await self.outbox.enqueue([notice], self.clock.now()))
+
+    def moved(self, here: SessionId, there: SessionId, rows: Sequence[InboxId]) -> None:
+        """Rows that wait follow their chat to another conversation."""
+        self.waiting.move(here, there, rows)
+        if rows:
+            self.lanes.wake(there)
 
     def _when_queued(self, row: InboxRow, session: SessionId, event: MessageEvent, place: int) -> None:
         after = self.settings.queue_notice_after
@@ -310,12 +331,18 @@ class Dispatch:
                 asyncio.get_running_loop().call_later(STORE_RETRY_SECONDS, self.lanes.wake, session)
                 return
             if claim is None:
+                if await self._goal_goes_on(session):
+                    continue
                 return
             events = self.waiting.take(row.id for row in claim.rows)
             going_on = await self.lane.run_turn(claim, events)
             in_lane = self.waiting.next_command(session) is not None
-            if not going_on or not (claim.resumed or claim.more or in_lane):
+            again = claim.resumed or claim.more or in_lane
+            if not going_on or not (again or await self._goal_goes_on(session)):
                 return  # what came meanwhile has woken this lane again
+
+    async def _goal_goes_on(self, session: SessionId) -> bool:
+        return self.goals is not None and not self._stopped and await self.goals.after(session)
 
     async def _due(self, session: SessionId, due: DueCommand) -> None:
         """A command in its place; its row ends whatever it does, or the lane would stand still before it."""

@@ -75,6 +75,13 @@ class Ingest:
         """Where an account's channels were read up to. Raises StoreUnavailable."""
         return await self._inbox.cursors(platform, account)
 
+    def keys_of(self, row: InboxRow) -> tuple[str, ...]:
+        """The name under which the session of a row's chat is found."""
+        identity, chat = row.update.identity, row.update.chat
+        if identity is None or chat is None:
+            return ()
+        return (session_key(chat, identity, group_sessions_per_user=self.group_sessions_per_user),)
+
     async def accept(
         self, updates: Sequence[RawUpdate], cursors: Mapping[str, str] | None = None
     ) -> list[Accepted]:

@@ -97,6 +97,22 @@ class Waiting:
         """These are in a turn now, or ended without one."""
         return {row: self._forget(row) for row in rows}
 
+    def move(self, here: SessionId, there: SessionId, rows: Iterable[InboxId]) -> None:
+        """They wait in another session from now on, in the order of their ids."""
+        old = self._rows.get(here, {})
+        for row in [r for r in rows if r in old]:
+            role = old.pop(row)
+            self._rows.setdefault(there, {})[row] = role
+            self._session_of[row] = there
+            commands = self._commands.get(here, [])
+            for command in [c for c in commands if c.row.id == row]:
+                commands.remove(command)
+                self._commands.setdefault(there, []).append(command)
+        if here in self._rows and not self._rows[here]:
+            del self._rows[here]
+        if here in self._commands and not self._commands[here]:
+            del self._commands[here]
+
     def drop(self, session: SessionId, below: InboxId) -> None:
         """/stop ended what waited below its line (R14)."""
         for row in [r for r in self._rows.get(session, ()) if r < below]:

@@ -117,8 +117,8 @@ def command_is_stale(
 
 
 def speaks(command: Command) -> bool:
-    """Whether a command is a message of its own that only says how it enters: ``/queue TEXT``, ``/steer TEXT``."""
-    return command.name in ("queue", "steer") and bool(command.argument)
+    """Whether a command is a message that only says how it enters: /queue, /steer or /background TEXT."""
+    return command.name in ("queue", "steer", "background") and bool(command.argument)
 
 
 def text_when_stale(command: Command) -> str | None:

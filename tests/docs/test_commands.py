@@ -85,8 +85,8 @@ def test_the_changes_name_every_command() -> None:
 
 
 def _chat_commands() -> set[str]:
-    source = (ROOT / "hermes/gateway/commands.py").read_text(encoding="utf-8")
-    return set(re.findall(r'CommandSpec\("(\w+)"', source)) | {"rehearse"}
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "hermes/gateway").glob("*.py")]
+    return set(re.findall(r'CommandSpec\(\s*"(\w+)"', "".join(sources))) | {"rehearse"}
 
 
 def _routes() -> set[str]:
