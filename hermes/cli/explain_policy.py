@@ -18,6 +18,7 @@ from hermes.policy.backends import dead_ends
 from hermes.policy.backoff import backoff
 from hermes.policy.breaker import near
 from hermes.policy.cures import CURES, SMALL_LIMITS, Repair
+from hermes.policy.guardrails import Kind
 from hermes.policy.reconnect import SAME_LINK_DELAYS
 from hermes.policy.recovery import RecoveryPolicy, backends_of, bound
 from hermes.policy.rules import RETRYABLE
@@ -47,6 +48,7 @@ def explain_policy(config_path: Path | None, invocation: Invocation) -> int:
         _targets(policy),
         _dead_ends(policy),
         _calls(policy, config),
+        _loops(config),
         _outages(config),
         _cures(policy),
         _delivery(config),
@@ -86,6 +88,7 @@ def as_dict(policy: RecoveryPolicy, config: Config) -> dict[str, object]:
         "fewer_retries": {_case(*case): limit for case, limit in SMALL_LIMITS.items()},
         "circuit": asdict(settings.breaker_policy(config)),
         "circuit_on_this_machine": asdict(near(settings.breaker_policy(config))),
+        "tool_loops": asdict(settings.guardrails(config)),
         "parked_at_most": config.gateway.max_age,
         "delivery": config.gateway.delivery.model_dump(mode="json"),
         "reconnect": config.gateway.reconnect.model_dump(mode="json"),
@@ -148,6 +151,19 @@ def _overflow(config: Config) -> str:
     if config.agent.overflow is Overflow.FALLBACK:
         return "goes to a fallback with a larger known window first, else it is compacted"
     return "is compacted first; then a fallback with a larger known window is asked"
+
+
+def _loops(config: Config) -> Section:
+    found = settings.guardrails(config)
+    on = {"warned of": found.warnings_enabled, "blocked": found.hard_stop_enabled}
+    rows = [
+        (kind.value, ", ".join(f"{stage} after {counts.of(kind)}" for stage, counts in stages))
+        for kind in Kind
+        if (stages := [s for s in (("warned of", found.warn_after), ("blocked", found.block_after)) if on[s[0]]])
+    ]
+    if found.hard_stop_enabled:
+        rows.append(("the turn ends", f"with its blocked call number {found.halt_after_blocks}"))
+    return Section("Tool calls that lead nowhere, counted within one turn", tuple(rows))
 
 
 def _outages(config: Config) -> Section:

@@ -62,7 +62,7 @@ class Counts:
 
     exact_failure: int
     same_tool_failure: int
-    no_progress: int
+    idempotent_no_progress: int
 
     def of(self, kind: Kind) -> int:
         """The count at which ``kind`` is reached."""
@@ -72,11 +72,11 @@ class Counts:
             case Kind.SAME_TOOL_FAILURE:
                 return self.same_tool_failure
             case Kind.NO_PROGRESS:
-                return self.no_progress
+                return self.idempotent_no_progress
             case Kind.CYCLE:
-                return max(2, self.no_progress)
+                return max(2, self.idempotent_no_progress)
             case Kind.SPREAD:
-                return self.no_progress * SPREAD_FACTOR
+                return self.idempotent_no_progress * SPREAD_FACTOR
             case Kind.NOTHING_WORKS:
                 return self.same_tool_failure * ROW_FACTOR
 
