@@ -71,7 +71,8 @@ def reserve(
         )
         if not isinstance(answer, Granted):
             return answer
-        usd, output = answer.usd, answer.output if answer.output < quote.output else None
+        bounded = quote.caps.any or answer.output < quote.output  # under a cap nothing is left to the server
+        usd, output = answer.usd, answer.output if bounded else None
     row = conn.execute(
         "INSERT INTO ledger(turn_id, session_id, principal_id, generation, day, provider, model, purpose, state, "
         "reserved_usd, priced, at) VALUES (?,?,?,?,?,?,?,?,'open',?,?,?)",
