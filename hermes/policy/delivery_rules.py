@@ -96,17 +96,24 @@ SPECIFIC: tuple[Rule, ...] = (
     ),
     Rule("flood_status", _R.FLOOD_WAIT, statuses=frozenset({429})),
     Rule(
+        "intents",
+        _R.FATAL_CONFIG,
+        "intents",
+        codes=words("4013 4014 disallowed_intents"),
+        text=any_of(r"(?:disallowed|privileged|invalid) (?:gateway )?intents?"),
+        exceptions=words("privilegedintentsrequired"),
+    ),
+    Rule(
         "config",
         _R.FATAL_CONFIG,
         codes=words(
             "missing_scope not_allowed_token_type no_permission link_disabled 4010 4011 4012 "
-            "4013 4014 unknown_method method_deprecated deprecated_endpoint "
+            "unknown_method method_deprecated deprecated_endpoint "
             "app_missing_action_url invalid_scope method_not_supported_for_channel_type_token "
-            "missing_charset_token disallowed_intents enterprise_is_restricted app_not_installed "
+            "missing_charset_token enterprise_is_restricted app_not_installed "
             "invalid_app_id socket_mode_disabled 20012"
         ),
         text=any_of(
-            r"(?:disallowed|privileged|invalid) (?:gateway )?intents?",
             r"shard(?:ing)? (?:is )?required|requires sharding",
             r"must provide .{0,40}token",
             r"token (?:is |was )?(?:not provided|missing|required|undefined|empty|not set)",
@@ -120,7 +127,7 @@ SPECIFIC: tuple[Rule, ...] = (
             r"expected token to be set",
             r"invalid (?:api )?version specified",
         ),
-        exceptions=words("privilegedintentsrequired appinitializationerror boltconfigurationerror"),
+        exceptions=words("appinitializationerror boltconfigurationerror"),
     ),
     Rule(
         "auth",

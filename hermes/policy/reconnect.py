@@ -165,6 +165,11 @@ def _cure(link: Link) -> str:
             return f" Put a valid token into {key}."
         case DeliveryReason.CONFLICT:
             return f" Stop the other program, or give this one its own bot: {key}."
+        case DeliveryReason.FATAL_CONFIG if link.detail == "intents":
+            return (
+                " Switch on MESSAGE CONTENT INTENT in Discord's developer portal, on the application's page Bot under"
+                " Privileged Gateway Intents."
+            )
         case DeliveryReason.FATAL_CONFIG:
             return f" Mend the app's settings at the platform (and see platforms.{link.platform})."
         case _:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes.core.delivery import DeliveryReason, DeliveryVerdict
+from hermes.core.delivery import DeliveryFacts, DeliveryReason, DeliveryVerdict
 from hermes.core.links import Connected, CycleCompleted, CycleFailed, Link, LinkEvent, LinkState, ReconnectNow
+from hermes.policy.delivery import classify_delivery
 from hermes.policy.reconnect import ReconnectPolicy, initial, reconnect_delay, sentence, step
 
 POLICY = ReconnectPolicy()
@@ -141,4 +142,6 @@ def test_a_sentence_says_what_since_when_next_and_which_key() -> None:
     assert "platforms.telegram.token" in sentence(refused, now=0.0)
     assert "next try in 15 min" in sentence(refused, now=0.0)
     assert "Stop the other program" in sentence(run([CONFLICT])[-1], now=0.0)
+    intents = classify_delivery(DeliveryFacts("discord", "ConnectionClosed", code="4014"))
+    assert "MESSAGE CONTENT INTENT" in sentence(run([CycleFailed(intents)])[-1], now=0.0)
     assert sentence(run([CycleCompleted()])[-1], now=60.0) == "telegram is connected (for 60 s)."
