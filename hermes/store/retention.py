@@ -46,6 +46,11 @@ def _sweep(conn: sqlite3.Connection, ages: Ages, now: float) -> int:
         (now - ages.seen_keys, BATCH),
     ).rowcount
     gone += _ledger(conn, now - ages.messages) + _snapshots(conn, now - ages.messages)
+    gone += conn.execute(
+        "DELETE FROM conversation_titles AS t WHERE at<? AND NOT EXISTS (SELECT 1 FROM messages m WHERE "
+        "m.session_id=t.session_id AND m.generation=t.generation)",
+        (now - ages.messages,),
+    ).rowcount
     return gone + _turns(conn, now - max(ages.inbox, ages.outbox)) + _messages(conn, now - ages.messages)
 
 
