@@ -8,8 +8,11 @@ import pytest
 
 from hermes.platforms.discord.adapter import DiscordPlatform
 from hermes.platforms.discord.adapter import Limits as DiscordLimits
+from hermes.platforms.slack.adapter import Keys, SlackPlatform
+from hermes.platforms.slack.adapter import Limits as SlackLimits
 from hermes.platforms.telegram.adapter import TelegramPlatform
 from hermes.simulators.discord import DiscordSimulator
+from hermes.simulators.slack import SlackSimulator
 from hermes.simulators.telegram import TelegramSimulator
 
 Connect = Callable[..., TelegramPlatform]
@@ -71,3 +74,26 @@ def make_discord(sim: DiscordSimulator, **more: float) -> DiscordPlatform:
         gateway_url=sim.gateway_url,
         limits=DiscordLimits(**limits),  # type: ignore[arg-type]
     )
+
+
+@pytest.fixture
+async def slack_sim() -> AsyncIterator[SlackSimulator]:
+    async with SlackSimulator(ack_timeout=0.3) as simulator:
+        yield simulator
+
+
+@pytest.fixture
+async def slack(slack_sim: SlackSimulator) -> AsyncIterator[SlackPlatform]:
+    platform = make_slack(slack_sim)
+    await platform.connect()
+    platform.resume_from({})
+    yield platform
+    await platform.aclose()
+
+
+def make_slack(sim: SlackSimulator, *, http: bool = False, **more: float) -> SlackPlatform:
+    """An adapter for the simulator; nothing waits longer than a second."""
+    limits: dict[str, float] = {"request": 0.5, "connect": 0.5, "ping_interval": 0.2, "audit": 0.4, **more}
+    secret, app = (sim.out.signing_secret, "") if http else ("", sim.app_token)
+    keys = Keys(sim.token, app_token=app, signing_secret=secret)
+    return SlackPlatform(keys, base_url=sim.base_url, limits=SlackLimits(**limits))  # type: ignore[arg-type]

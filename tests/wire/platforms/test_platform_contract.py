@@ -26,12 +26,14 @@ from hermes.core.events import (
 )
 from hermes.core.ports import Outgoing, Platform
 from hermes.platforms.discord.adapter import DiscordPlatform
+from hermes.platforms.slack.adapter import Keys, SlackPlatform
 from hermes.platforms.telegram.adapter import TelegramPlatform
 from hermes.platforms.web.adapter import WebPlatform, make_update
 from hermes.simulators.discord import DiscordSimulator
 from hermes.simulators.faults import Stall
+from hermes.simulators.slack import SlackSimulator
 from hermes.simulators.telegram import TelegramSimulator
-from tests.wire.platforms.conftest import make_adapter, make_discord
+from tests.wire.platforms.conftest import make_adapter, make_discord, make_slack
 
 pytestmark = pytest.mark.wire
 
@@ -77,6 +79,26 @@ async def discord() -> AsyncIterator[Bench]:
 
 
 @asynccontextmanager
+async def slack() -> AsyncIterator[Bench]:
+    async with SlackSimulator() as sim:
+        platform = make_slack(sim)
+
+        async def say(text: str) -> RawUpdate:
+            sim.say(7, text)
+            while not (batch := await platform.receive()).updates:
+                platform.confirm(batch)
+            platform.confirm(batch)
+            return batch.updates[-1]
+
+        def go_deaf() -> None:
+            sim.out.mute = True
+            sim.faults.add(Stall(), times=None)
+
+        yield Bench(platform, say, go_deaf)
+        await platform.aclose()
+
+
+@asynccontextmanager
 async def web() -> AsyncIterator[Bench]:
     async def say(text: str) -> RawUpdate:
         return make_update("chat", "owner", f"uuid-{text}", text, 1.0)
@@ -88,10 +110,11 @@ def void(_: object) -> None:
     """A callback's result that nobody wants."""
 
 
-BENCHES = {"telegram": telegram, "discord": discord, "web": web}
+BENCHES = {"telegram": telegram, "discord": discord, "slack": slack, "web": web}
 LATER: dict[str, Callable[[], Platform]] = {
     "telegram": lambda: TelegramPlatform("424242:AAAAAAAAAAAA"),
     "discord": lambda: DiscordPlatform("token-of-a-bot"),
+    "slack": lambda: SlackPlatform(Keys("xoxb-1", "xapp-1")),
     "web": WebPlatform,
 }
 
