@@ -9,6 +9,7 @@ _FACTS = {
     "cycle": "the same {size} calls went round {count} times with the same results",
     "spread": "{tool} gave the same result to {count} calls in a row",
     "nothing_works": "{count} calls in a row failed, whatever the tool",
+    "nothing_new": "{count} calls in a row brought nothing that was not known before",
 }
 _ADVICE = {
     "exact_failure": "Do not repeat it unchanged: change the arguments, use another tool, or tell the person "
@@ -19,6 +20,7 @@ _ADVICE = {
     "cycle": "Leave the circle: use what you have, try something else, or tell the person what is in the way.",
     "spread": "More of the same will hardly differ: use what you have, try something else, or ask the person.",
     "nothing_works": "Stop guessing: use what you know, or tell the person what is in the way.",
+    "nothing_new": "Use what you know, try something you have not tried, or ask the person.",
 }
 _LONGEST_NAME = 60
 

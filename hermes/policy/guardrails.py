@@ -15,7 +15,9 @@ answer to a question) and since the person's last words:
   results of other calls in between begin the count anew;
 - cycle: 2 to ``MAX_PERIOD`` calls go round with the same results;
 - spread: sibling calls give the same result in a row (those of a tool that changes something: without any
-  other call between them); nothing_works: calls of any tools fail in a row.
+  other call between them); nothing_works: calls of any tools fail in a row;
+- nothing_new: calls in a row, each made before in the turn, give results each seen before in the turn. With it
+  every turn over finitely many calls and results ends, in whatever order they come.
 """
 
 from __future__ import annotations
@@ -44,6 +46,9 @@ ROW_FACTOR = 2
 """Failures of any tools in a row that count as much as one of the same tool; and how often a tool that is
 blocked for its failures is tried again, once after each new result of another, before it stays blocked."""
 
+BARREN_FACTOR = 5
+"""Calls that bring nothing new, whichever they are, that count as much as one repetition."""
+
 
 class Kind(StrEnum):
     """Why a call is a loop's."""
@@ -54,6 +59,7 @@ class Kind(StrEnum):
     CYCLE = "cycle"
     SPREAD = "spread"
     NOTHING_WORKS = "nothing_works"
+    NOTHING_NEW = "nothing_new"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,8 @@ class Counts:
                 return self.idempotent_no_progress * SPREAD_FACTOR
             case Kind.NOTHING_WORKS:
                 return self.same_tool_failure * ROW_FACTOR
+            case Kind.NOTHING_NEW:
+                return self.idempotent_no_progress * BARREN_FACTOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +149,9 @@ class Guard:
     repeats: Mapping[str, Tried] = field(default_factory=lambda: MappingProxyType({}))
     families: Mapping[str, Tried] = field(default_factory=lambda: MappingProxyType({}))
     seen: frozenset[tuple[str, str]] = frozenset()
+    made: frozenset[str] = frozenset()
     trace: tuple[tuple[str, str], ...] = ()
+    barren: int = 0
     fresh: int = 0
     row: int = 0
     blocks: int = 0
@@ -201,7 +211,7 @@ def observe(guard: Guard, act: Act, result: ToolResultItem) -> tuple[Guard, Proc
 
 def heard(guard: Guard) -> Guard:
     """The person said something new: what happened before it is no repetition of what comes after."""
-    return Guard(guard.settings, seen=guard.seen)
+    return Guard(guard.settings, seen=guard.seen, made=guard.made)
 
 
 def _counted(guard: Guard, act: Act, result: ToolResultItem) -> Guard:
@@ -211,6 +221,8 @@ def _counted(guard: Guard, act: Act, result: ToolResultItem) -> Guard:
     guard = replace(
         guard,
         seen=guard.seen | {token},
+        made=guard.made | {act.key},
+        barren=0 if new else guard.barren + 1,
         trace=(*guard.trace, token)[-longest:],
         families={n: t for n, t in guard.families.items() if CHANGES not in n or n == act.family},
     )
@@ -281,6 +293,8 @@ def _standing(
     siblings = sum(f.family == act.family for f in flying)
     yield Kind.SPREAD, (sibling.count if sibling is not None else 0) + siblings, 0
     yield Kind.NOTHING_WORKS, guard.row + len(flying), 0
+    again = act.key in guard.made or same > 0
+    yield Kind.NOTHING_NEW, guard.barren + len(flying) if again else 0, 0
 
 
 def _tool_failures(guard: Guard, act: Act, flying: int, after: bool) -> int:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hermes.core.transcript import ToolStatus
-from hermes.policy.guardrails import Counts, Guard, GuardSettings, Halt, before, heard, observe
-from tests.unit.policy.looping import Play, fails, play
+from hermes.policy.guardrails import Counts, Guard, GuardSettings, Halt, Kind, before, heard, observe
+from tests.unit.policy.looping import ERROR, KINDS, OK, Play, fails, play
 
 MISSING = fails("read", {"path": "a"}, "a cannot be read")
 FOUND = Play("search", {"pattern": "tea"}, "notes.md:3: tea")
@@ -68,6 +71,9 @@ def test_a_loop_that_repeats_for_ever_ends_within_its_count(plays: list[Play], k
             (fails(("read", "search", "poll", "shell")[n % 4], {"n": n}) for n in itertools.count()),
             "nothing_works", 10, id="whatever is tried fails",
         ),
+        pytest.param(
+            (Play("poll", {}, "xy"[n.bit_count() % 2]) for n in itertools.count()), "nothing_new", 17, id="flapping"
+        ),
     ],
 )  # fmt: skip
 def test_a_spread_over_siblings_ends_within_its_count(plays: Iterator[Play], kind: str, runs: int) -> None:
@@ -106,6 +112,7 @@ LEGITIMATE = {
     ],
     "tests after each edit": edits_and_tests(),
     "four different guesses": [fails("read", {"path": n}) for n in "abcd"],
+    "five files read twice": [Play("read", {"path": f"f{n % 5}"}, f"text {n % 5}") for n in range(10)],
     "a retry": [MISSING, Play("read", {"path": "a"}, "text")],
 }  # fmt: skip
 
@@ -116,7 +123,7 @@ def test_work_that_gets_on_is_never_blocked(plays: list[Play]) -> None:
 
 
 SILENT = set(LEGITIMATE) - {
-    "thirty different files that hold the same", "thirty files written", "four different guesses",
+    "thirty different files that hold the same", "thirty files written", "five files read twice", "four different guesses",
     "a failure, another tool's finding, another try", "a failure, a change, the same call again",
 }  # fmt: skip
 
@@ -124,6 +131,24 @@ SILENT = set(LEGITIMATE) - {
 @pytest.mark.parametrize("name", sorted(SILENT))
 def test_work_that_gets_on_is_not_warned_of_either(name: str) -> None:
     assert set(play(LEGITIMATE[name]).ends) == {"ran"}
+
+
+TOKENS = st.lists(
+    st.tuples(st.sampled_from(sorted(KINDS)), st.integers(0, 2), st.sampled_from("xyz"), st.booleans()),
+    min_size=1, max_size=12,
+)  # fmt: skip
+
+
+@given(TOKENS, st.randoms(use_true_random=False))
+def test_a_turn_over_finitely_many_calls_and_results_ends_in_whatever_order_they_come(
+    tokens: list[tuple[str, int, str, bool]], order: Random
+) -> None:
+    """The bound: each new result may be followed by as many calls without one as ``nothing_new`` allows."""
+    plays = [Play(tool, {"n": n}, text, OK if good else ERROR) for tool, n, text, good in tokens]
+    most = len(plays) * (GuardSettings().block_after.of(Kind.NOTHING_NEW) + 1)
+    played = play(order.choice(plays) for _ in range(most + 10))
+    assert played.ends[-1] == "halted"
+    assert played.ran <= most
 
 
 def test_what_the_person_says_in_mid_turn_begins_the_counts_anew() -> None:
