@@ -19,16 +19,22 @@ WITHHELD = (
 def cut_off_answer(facts: FailureFacts, request: ModelRequest) -> ModelReply | None:
     """The part of an answer that the output limit let through, as an answer; None where there is none.
 
-    The same request would be cut off again at the same place, so the part is worth more than a retry. The
-    adapter counted nothing, hence the estimated usage.
+    The same request would be cut off again at the same place, so the part is worth more than a retry. What the
+    provider did not count is estimated.
     """
     if facts.kind is not FaultKind.TRUNCATED_ANSWER or not isinstance(facts.body, Mapping):
         return None
     text = facts.body.get("partial_text")
     if not isinstance(text, str) or not text.strip():
         return None
-    usage = Usage(estimate_tokens(request.items), text_tokens(text))
+    usage = Usage(counted_input(facts) or estimate_tokens(request.items), text_tokens(text))
     return ModelReply(text, (), FinishReason.LENGTH, usage, request.model)
+
+
+def counted_input(facts: FailureFacts) -> int:
+    """Input tokens that the provider counted for a cut-off answer; 0 = it did not say."""
+    counted = facts.body.get("input_tokens") if isinstance(facts.body, Mapping) else None
+    return counted if isinstance(counted, int) else 0
 
 
 def shown_text(reply: ModelReply) -> str:

@@ -13,7 +13,7 @@ from typing import assert_never
 from hermes.agent.account import Account
 from hermes.agent.continuation import Continuation, Showing
 from hermes.agent.counting import TokenBook
-from hermes.agent.endings import cut_off_answer
+from hermes.agent.endings import counted_input, cut_off_answer
 from hermes.agent.fitting import Fit
 from hermes.agent.governor import Governor
 from hermes.agent.images import with_pictures
@@ -111,15 +111,13 @@ class Pipeline:
                 part = cut_off_answer(failure.facts, request)
                 verdict = classify(failure.facts, self._context(target, request))
                 self._note(target, verdict if part is None else None, failure)
-                if verdict.reason is Reason.CONTEXT_OVERFLOW and verdict.detail is None and part is None:
-                    await self.tokens.note(target, request, verdict.requested or 0)
+                await self._learn(target, request, fit, verdict if part is None else None, failure)
                 if part is None and parts.begun and failure.facts.kind is FaultKind.EMPTY_ANSWER:
                     return Answered(parts.as_it_stands(), target)
             else:
                 shown.end(complete=True)
                 self._note(target, None, None)
-                await self.tokens.note(target, request, reply.usage.input_tokens)
-                await self.repairs.learned.keep(target, fit.to_learn(target))
+                await self._learn(target, request, fit, None, reply.usage.input_tokens)
                 return Answered(parts.whole(reply), target)
             on_show = on_show or shown.any
             if part is not None:
@@ -257,6 +255,18 @@ class Pipeline:
             case _:
                 assert_never(what_now)
         return None
+
+    async def _learn(
+        self, target: Target, request: ModelRequest, fit: Fit, verdict: Verdict | None, counted: ProviderFailure | int
+    ) -> None:
+        """What an attempt taught: how the provider counts, and that repairs worked. ``verdict`` None: it was taken,
+        be its answer cut off or whole."""
+        if verdict is None:
+            tokens = counted if isinstance(counted, int) else counted_input(counted.facts)
+            await self.tokens.note(target, request, tokens)
+            await self.repairs.learned.keep(target, fit.to_learn(target))
+        elif verdict.reason is Reason.CONTEXT_OVERFLOW and verdict.detail is None:
+            await self.tokens.note(target, request, verdict.requested or 0)
 
     def _context(self, target: Target, request: ModelRequest) -> CallContext:
         return CallContext(

@@ -316,7 +316,8 @@ class AnthropicAnswer:
             message = "the output limit ended the answer inside a tool call"
             raise WrongAnswer(FaultKind.TRUNCATED_TOOL_CALL, message)
         if finish is FinishReason.LENGTH:
-            said = {"stop_reason": self._stop, "partial_text": text}
+            counted = self._counts().input_tokens
+            said = {"stop_reason": self._stop, "partial_text": text, "input_tokens": counted}
             raise WrongAnswer(FaultKind.TRUNCATED_ANSWER, "the output limit ended the answer", said)
         calls = distinct(_call(block) for block in uses)
         finish, calls = settled(finish, calls)

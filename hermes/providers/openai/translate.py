@@ -317,7 +317,11 @@ class OpenAIAnswer:
             raise WrongAnswer(
                 FaultKind.TRUNCATED_ANSWER,
                 "the output limit ended the answer",
-                {"finish_reason": self._finish, "partial_text": text},
+                {
+                    "finish_reason": self._finish,
+                    "partial_text": text,
+                    "input_tokens": self._usage.input_tokens,
+                },
             )
         calls = distinct(_finished_call(call) for call in self._calls)
         finish, calls = settled(finish, calls)

@@ -200,7 +200,9 @@ def test_a_full_window_ends_an_answer_as_a_limit_does() -> None:
     with pytest.raises(WrongAnswer) as caught:
         folded(begins(0, "text"), adds(0, "text_delta", text="Hel"), stops("model_context_window_exceeded"))
     assert caught.value.kind is FaultKind.TRUNCATED_ANSWER
-    assert caught.value.body == {"stop_reason": "model_context_window_exceeded", "partial_text": "Hel"}
+    assert caught.value.body == {
+        "stop_reason": "model_context_window_exceeded", "partial_text": "Hel", "input_tokens": 0,
+    }  # fmt: skip
 
 
 def test_a_plain_answer_is_an_answer() -> None:
