@@ -177,4 +177,6 @@ class Repairs:
 
     def limits(self, policy: RecoveryPolicy) -> dict[Repair, int]:
         """The limits of all repairs; those of keys are what the pools here allow."""
-        return {**policy.repair_limits, **key_limits((len(p), p.refreshable) for p in self._pools.values())}
+        asked = {target.name.partition("/")[0] for target in policy.targets}
+        pools = [pool for name, pool in self._pools.items() if name in asked]
+        return {**policy.repair_limits, **key_limits((len(pool), pool.refreshable) for pool in pools)}

@@ -94,8 +94,8 @@ NEVER: dict[str, tuple[Fault, int, str]] = {
     "server_error": (ApiError(500, "The server had an error", "api_error"), 1 + RETRIES, "internal error"),
     "overloaded": (ApiError(529, "Overloaded", "overloaded_error"), 1 + RETRIES, "overloaded at the moment"),
     "timeout": (Reset(), 1 + RETRIES + 1, "did not answer|broke"),
-    "context_overflow": (Overflow(), 1 + 3, "too long"),
-    "payload_too_large": (ApiError(413, "Request entity too large", "request_too_large"), 1 + 3, "too large"),
+    "context_overflow": (Overflow(), 1, "too long"),
+    "payload_too_large": (ApiError(413, "Request entity too large", "request_too_large"), 1, "too large"),
     "image_too_large": (ApiError(400, "image exceeds 5 MB maximum: 6500 bytes > 5242880 bytes"), 1, "image"),
     "model_not_found": (ApiError(404, "The model `some-model` does not exist", "not_found_error"), 1, "does not offer"),
     "provider_policy_blocked": (
@@ -127,6 +127,17 @@ async def test_what_does_not_pass_costs_its_bound_and_a_sentence_and_the_next_me
         assert any(part in told for part in says.split("|")), told
         assert len(it.sim.requests) == requests
         assert it.screen.text == "", "nothing of a failed attempt stays on the screen"
+        await next_is_answered(it)
+
+
+@pytest.mark.parametrize("fault", [Overflow(), ApiError(413, "Request entity too large", "request_too_large")])
+async def test_what_can_be_left_out_is_left_out_three_times_at_most(dialect: str, fault: Fault) -> None:
+    async with bench(dialect) as it:
+        it.sim.faults.add(fault, times=None)
+        assert "too l" in await it.sentence("«hello»", HISTORY)
+        assert len(it.sim.requests) == 1 + 3
+        sizes = [len(request.body["messages"]) for request in it.sim.requests]
+        assert sizes == sorted(set(sizes), reverse=True), "each is shorter than the one before"
         await next_is_answered(it)
 
 
