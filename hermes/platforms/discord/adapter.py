@@ -27,6 +27,7 @@ from hermes.platforms.discord.calls import channel_of, with_buttons
 from hermes.platforms.discord.channels import Channels
 from hermes.platforms.discord.envelope import PLATFORM, SAID, Envelopes
 from hermes.platforms.discord.failures import FailureReader
+from hermes.platforms.discord.fields import kind_of, mappings
 from hermes.platforms.discord.history import History
 from hermes.platforms.discord.interactions import Pressed
 from hermes.platforms.discord.normalise import normalise
@@ -184,8 +185,8 @@ class DiscordPlatform:
             case "CHANNEL_CREATE" | "THREAD_CREATE":
                 self._channels.channel(data)
             case "THREAD_LIST_SYNC":
-                for thread in data.get("threads") or ():
-                    self._channels.channel(thread, guild=data.get("guild_id"))
+                for thread in mappings(data.get("threads")):
+                    self._channels.channel({"guild_id": data.get("guild_id"), **thread})
             case "CHANNEL_DELETE" | "THREAD_DELETE":
                 self._channels.gone(data)
             case "INTERACTION_CREATE":
@@ -201,7 +202,7 @@ class DiscordPlatform:
             author = data.get("author")
             if isinstance(author, Mapping) and author.get("id") == self.account:
                 return None
-            if data.get("type", 0) not in SAID and isinstance(data.get("type"), int):
+            if (kind_of(data) or 0) not in SAID:
                 return None
             if name == "MESSAGE_UPDATE" and data.get("edited_timestamp") is None:
                 return None

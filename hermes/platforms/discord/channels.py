@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hermes.platforms.discord.fields import is_snowflake
+from hermes.platforms.discord.fields import is_snowflake, kind_of, mappings
 
 READABLE = frozenset({0, 1, 2, 3, 5, 10, 11, 12, 13})
 """Types of channel that hold messages; the others (categories, forums) hold channels."""
@@ -107,18 +107,18 @@ class Channels:
         if fresh:
             self.urgent = True
             self.dirty.add(GUILD + guild)
-        for one in (*_objects(data.get("channels")), *_objects(data.get("threads"))):
+        for one in (*mappings(data.get("channels")), *mappings(data.get("threads"))):
             self.channel(one, guild=guild, baseline=fresh)
 
     def channel(self, data: Mapping[str, Any], *, guild: str | None = None, baseline: bool = False) -> None:
         """A channel or thread exists. ``baseline``: what it holds was said before we came."""
         name, last = data.get("id"), data.get("last_message_id")
         place = guild or (str(data["guild_id"]) if is_snowflake(data.get("guild_id")) else None)
-        if not is_snowflake(name) or data.get("type") not in READABLE:
+        if not is_snowflake(name) or kind_of(data) not in READABLE:
             return
         channel = self.known.setdefault(str(name), Channel(str(name)))
         channel.guild, channel.placed = place or channel.guild, True
-        if data.get("type") in THREADS and is_snowflake(data.get("parent_id")):
+        if kind_of(data) in THREADS and is_snowflake(data.get("parent_id")):
             channel.parent = str(data["parent_id"])
         newest = int(str(last)) if is_snowflake(last) else 0
         if channel.mark is None:
@@ -190,6 +190,3 @@ class Channels:
         channel.stuck = True
         return True
 
-
-def _objects(value: object) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []

@@ -21,6 +21,7 @@ from hermes.platforms.discord.fields import (
     fields,
     inner,
     made_at,
+    mappings,
     moment,
     objects,
     optional,
@@ -121,13 +122,11 @@ def useful(data: object) -> Any:
         kept["referenced_message"] = {
             "id": replied.get("id"), "author": _person(replied.get("author")),
             "content": text[:_REPLIED_TEXT] if isinstance(text, str) else text,
-            "attachments": len(replied.get("attachments") or ()),
+            "attachments": len(mappings(replied.get("attachments"))),
         }  # fmt: skip
     forwarded = data.get("message_snapshots")
-    if isinstance(forwarded, list):
-        kept["message_snapshots"] = [
-            {"message": useful(one.get("message"))} for one in forwarded if isinstance(one, Mapping)
-        ]
+    if forwarded:
+        kept["message_snapshots"] = [{"message": useful(one.get("message"))} for one in mappings(forwarded)]
     poll = data.get("poll")
     if isinstance(poll, Mapping) and isinstance(poll.get("question"), Mapping):
         kept["poll"] = {"question": {"text": poll["question"].get("text")}}

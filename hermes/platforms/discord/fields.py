@@ -52,6 +52,17 @@ def words(of: Fields, name: str) -> str:
     return without_lone_surrogates(value)
 
 
+def kind_of(of: Fields) -> int | None:
+    """The number ``of["type"]``; None for anything else. A thing without one is of kind 0."""
+    value = of.get("type", 0)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def mappings(value: object) -> list[Fields]:
+    """The objects in a list; none in anything else."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
 def is_snowflake(value: object) -> bool:
     """Whether this is an id as Discord writes it: decimal digits in a text, of 64 bits."""
     return isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS

@@ -8,7 +8,7 @@ from typing import Any
 from hermes.core.delivery import DeliveryFacts, Sent
 from hermes.core.errors import PlatformFailure
 from hermes.platforms.discord.failures import FailureReader
-from hermes.platforms.discord.fields import first_id_at, is_snowflake
+from hermes.platforms.discord.fields import first_id_at, is_snowflake, mappings
 from hermes.platforms.discord.rest import Rest
 
 PAGE = 100
@@ -114,10 +114,9 @@ def _files(message: object) -> list[Mapping[str, Any]]:
     """The files of a message and of those forwarded in it."""
     if not isinstance(message, Mapping):
         return []
-    found = [one for one in message.get("attachments") or () if isinstance(one, Mapping)]
-    for snapshot in message.get("message_snapshots") or ():
-        if isinstance(snapshot, Mapping):
-            found += _files(snapshot.get("message"))
+    found = list(mappings(message.get("attachments")))
+    for snapshot in mappings(message.get("message_snapshots")):
+        found += _files(snapshot.get("message"))
     return found
 
 

@@ -21,6 +21,7 @@ from hermes.platforms.discord.fields import (
     Fields,
     fields,
     inner,
+    kind_of,
     made_at,
     moment,
     objects,
@@ -53,7 +54,7 @@ def normalise(raw: str) -> Event:
 def _message(message: Fields, seen: Fields) -> Event:
     account = words(seen, "account")
     identity, chat = sender_of(message, account), chat_of(message, seen, account)
-    if message.get("type", 0) not in SAID:
+    if kind_of(message) not in SAID:
         return NothingToDo("not said by a person")
     number, edited = snowflake(message, "id"), moment(message, "edited_timestamp")
     attachments, text = attachments_of(message), _text(message, account)
