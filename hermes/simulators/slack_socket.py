@@ -123,6 +123,7 @@ class Outbound:
             told |= {"retry_attempt": one.attempt, "retry_reason": one.reason if one.attempt else ""}
         one.reason = "timeout"
         await self._send(socket, told)
+        self.changed()
 
     async def post_due(self, session: aiohttp.ClientSession) -> float:
         """The same over HTTP, one request after the other."""
