@@ -161,12 +161,7 @@ class TurnLoop:
                 new += compose(steered, self.zone)
             items += [entry.item for entry in new]
             guard.hear(entry.item for entry in new)
-            reserved = claim.reservation
-            if reserved is None or step > 1:
-                first = self.pipeline.targets[0]
-                asked = ModelRequest(first.model, going.frame.system, tuple(items), going.frame.tools)
-                intent = self._intent(claim, step, new, self.money.tokens(first, asked))
-                reserved = await persist(self._clock, partial(self._begin_step, intent))
+            reserved = await self._reserve(going, step, new, items)
             if isinstance(reserved, Refusal):
                 return await self._over_budget(going, OverBudget(reserved))
             account.begun(reserved)
@@ -195,6 +190,17 @@ class TurnLoop:
         deadline = started + self.turn_deadline - claim.active_seconds
         compaction = self.compactor.turn(claim, frame, observer, deadline, account)
         return _Going(claim, observer, started, account, deadline, frame, compaction)
+
+    async def _reserve(
+        self, going: _Going, step: int, new: tuple[InputItem, ...], items: Sequence[Item]
+    ) -> Reservation | Refusal:
+        """The step's intent, written with its money; a new turn's first was written by its claim."""
+        if going.claim.reservation is not None and step == 1:
+            return going.claim.reservation
+        target = self.pipeline.targets[0]
+        asked = ModelRequest(target.model, going.frame.system, tuple(items), going.frame.tools)
+        intent = self._intent(going.claim, step, new, self.money.tokens(target, asked))
+        return await persist(self._clock, partial(self._begin_step, intent))
 
     async def _call(
         self, going: _Going, items: Sequence[Item], urgency: Urgency

@@ -164,17 +164,7 @@ def build(
         out.courier, agent.lane, clock, machine.supervisor, settings.dispatch_settings(config),
         width=config.agent.max_concurrent_turns, on_outcome=machine.metrics.turn_ended,
     )  # fmt: skip
-    dispatch.sessions = SessionCommands(
-        SqliteConversations(db), stores.turns, stores.outbox, out.replies, clock, keys=ingest.keys_of,
-        moved=dispatch.moved, readmit=dispatch.readmit, zone=settings.zone(config), reset=settings.reset_policy(config),
-    )  # fmt: skip
-    commands.add(*dispatch.sessions.specs)
-    usage = UsageBook(stores.ledger, lambda: agent.runner.money.caps, agent.runner.money.today)
-    commands.goals = dispatch.goals = goals = GoalKeeper(
-        SqliteGoals(db), PipelineJudge(agent.pipeline, agent.runner.money, clock), out.replies, access, clock,
-        offer=out.courier.offer, wake=hooks.wake, max_turns=config.goals.max_turns,
-    )  # fmt: skip
-    commands.add(*money_commands(usage, goals), compress_command(agent.runner, machine))
+    usage = _more_commands(config, db, machine, stores, agent, dispatch, ingest, hooks)
     actions = Actions(
         stores.inbox, stores.outbox, stores.sessions, book, out.replies, clock, out.courier.offer, dispatch.readmit,
         agent.pipeline.repairs.learned, usage,
@@ -186,6 +176,25 @@ def build(
     )  # fmt: skip
     hooks.gateway = attach(gateway, machine, stores.media)
     return gateway
+
+
+def _more_commands(
+    config: Config, db: Database, machine: Machine, stores: _Stores, agent: _Agent, dispatch: Dispatch, ingest: Ingest,
+    hooks: Hooks,
+) -> UsageBook:  # fmt: skip
+    """What conversations, goals and budgets add to the chat commands."""
+    clock, commands, replies, money = machine.clock, dispatch.commands, dispatch.replies, agent.runner.money
+    dispatch.sessions = SessionCommands(
+        SqliteConversations(db), stores.turns, stores.outbox, replies, clock, keys=ingest.keys_of,
+        moved=dispatch.moved, readmit=dispatch.readmit, zone=settings.zone(config), reset=settings.reset_policy(config),
+    )  # fmt: skip
+    usage = UsageBook(stores.ledger, lambda: money.caps, money.today)
+    commands.goals = dispatch.goals = goals = GoalKeeper(
+        SqliteGoals(db), PipelineJudge(agent.pipeline, money, clock), replies, dispatch.access, clock,
+        offer=dispatch.courier.offer, wake=hooks.wake, max_turns=config.goals.max_turns,
+    )  # fmt: skip
+    commands.add(*dispatch.sessions.specs, *money_commands(usage, goals), compress_command(agent.runner, machine))
+    return usage
 
 
 def _delivery(

@@ -13,6 +13,7 @@ from hermes.policy.goals import JUDGE
 from tests.simulation.outside import Answer, ScriptedModel, answer, status
 from tests.simulation.world import World
 
+pytestmark = pytest.mark.simulation
 Make = Callable[..., World]
 
 

@@ -15,6 +15,7 @@ from hermes.policy.trim import item_tokens
 from tests.simulation.outside import Answer, ScriptedModel, answer, cut_after, refused, status, tool_call
 from tests.simulation.world import World
 
+pytestmark = pytest.mark.simulation
 Make = Callable[..., World]
 
 PRICE = {"context_window": 100_000, "max_output": 1000, "price_input": 3.0, "price_output": 15.0}
