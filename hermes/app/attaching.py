@@ -14,6 +14,7 @@ from hermes.core.events import Address
 from hermes.core.ports import SpeechProvider, Tool
 from hermes.core.records import Priority
 from hermes.gateway.attachments import Attachments, AttachmentSettings
+from hermes.platforms.web.adapter import WebPlatform
 from hermes.store.database import Database
 from hermes.store.media import SqliteMedia
 from hermes.tools.attachments import ReadAttachment
@@ -39,6 +40,10 @@ def attach(gateway: Gateway, machine: Machine, media: SqliteMedia) -> Gateway:
     config = gateway.config
     gateway.media = media
     gateway.runner.pipeline.repairs.pictures = media
+    gateway.door.keep = media.put
+    page = gateway.platforms.get("web")
+    if isinstance(page, WebPlatform):
+        page.read_file = media.read
     gateway.lane.attachments = Attachments(
         gateway.platforms, media, machine.offload, machine.clock, attachment_settings(config),
         transcriber=_transcriber(config, gateway, machine), tell=_tell(gateway, machine),

@@ -181,7 +181,9 @@ def page(config: Config) -> tuple[WebSettings, float, frozenset[str]]:
     """The page's limits, how long a browser stays signed in, and the host names that are ours."""
     web = config.platforms["web"]
     assert isinstance(web, WebConfig)
-    limits = WebSettings(web.enabled, web.max_message_bytes, web.max_streams, web.heartbeat)
+    limits = WebSettings(
+        web.enabled, web.max_message_bytes, web.max_streams, web.heartbeat, web.max_upload_bytes
+    )
     return limits, web.cookie_age, frozenset({*config.gateway.allowed_hosts, bind_of(config)[0]})
 
 

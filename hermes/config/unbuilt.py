@@ -24,7 +24,6 @@ UNBUILT = frozenset(
         "platforms.discord.home_channel",
         "platforms.slack.home_channel",
         "platforms.telegram.home_channel",
-        "platforms.web.max_upload_bytes",
         "retention.backups",
         "retention.spill",
         "retention.traces",

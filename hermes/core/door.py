@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
+
+from hermes.core.events import AttachmentRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +133,15 @@ class LiveReader(Protocol):
 class FrontDoor(Protocol):
     """What the page may do. Every call is for the owner's principal: the caller has proved that (R38)."""
 
-    async def say(self, chat_id: str, key: str, text: str) -> Said:
-        """T1 for a line typed on the page; ``key`` is the page's UUID, so a repeated post is one line (R2)."""
+    async def say(
+        self, chat_id: str, key: str, text: str, files: Sequence[AttachmentRef] = ()
+    ) -> Said:
+        """T1 for a line typed on the page; ``key`` is the page's UUID, so a repeated post is one line (R2).
+
+        ``files`` were kept before."""
+
+    async def keep_file(self, content: bytes, mime: str) -> str:
+        """A file for a later line is on disk; the hash by which the line names it. Raises StoreUnavailable."""
 
     async def lines(self, chat_id: str, after: str, limit: int) -> list[ChatLine]:
         """Stored lines after a position ("" = from the beginning), oldest first, at most ``limit``."""

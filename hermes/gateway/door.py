@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import Protocol
 
+from hermes.core.attachments import Kept
 from hermes.core.clock import Clock
 from hermes.core.door import ChatLine, Health, LiveEvent, LiveKind, LiveReader, Said, Speaker
 from hermes.core.errors import HermesError, Poison, StoreUnavailable
-from hermes.core.events import MessageEvent, RawUpdate
+from hermes.core.events import AttachmentRef, MessageEvent, RawUpdate
 from hermes.core.ports import Platform
 from hermes.core.records import InboxRow, OutboxRow
 from hermes.core.stores import Sessions
@@ -20,8 +22,15 @@ from hermes.gateway.ingest import Ingest
 from hermes.gateway.live import LiveBus
 
 WEB = "web"
-MakeUpdate = Callable[[str, str, str, str, float], RawUpdate]
-"""(chat_id, user_id, key, text, sent_at) → the raw update of a line typed on the page."""
+
+
+class MakeUpdate(Protocol):
+    """The raw update of a line typed on the page."""
+
+    def __call__(
+        self, chat_id: str, user_id: str, message_uuid: str, text: str, sent_at: float, *,
+        files: Sequence[AttachmentRef] = (),
+    ) -> RawUpdate: ...  # fmt: skip
 
 
 class StoppedIntake(HermesError):
@@ -41,13 +50,28 @@ class Door:
     health_book: HealthBook
     render_metrics: Callable[[], bytes]
     open: bool = True
+    keep: Callable[[bytes, str], Awaitable[Kept]] | None = None
 
-    async def say(self, chat_id: str, key: str, text: str) -> Said:
+    def _take_in(self) -> None:
         if not self.open:
             raise StoppedIntake("the gateway is shutting down; your line was not taken, send it again in a moment")
         if not self.health_book.has_room():
             raise StoreUnavailable("the disk is nearly full: nothing new is taken in (gateway.disk_floor)")
-        update = self.make_update(chat_id, "owner", key, text, self.clock.now())
+
+    async def keep_file(self, content: bytes, mime: str) -> str:
+        self._take_in()
+        if self.keep is None:
+            raise StoreUnavailable("no files are kept here")
+        try:
+            return (await self.keep(content, mime)).sha256
+        except OSError as error:
+            raise StoreUnavailable(f"the file could not be stored: {error.strerror}") from error
+
+    async def say(
+        self, chat_id: str, key: str, text: str, files: Sequence[AttachmentRef] = ()
+    ) -> Said:
+        self._take_in()
+        update = self.make_update(chat_id, "owner", key, text, self.clock.now(), files=files)
         [accepted] = await self.ingest.accept([update])
         self.bus.publish(LiveEvent(LiveKind.STORED, chat_id))
         return Said(accepted.row.id, accepted.duplicate)
@@ -107,7 +131,8 @@ class Door:
             return None  # one row that cannot be read does not hide the others
         if not isinstance(event, MessageEvent):
             return None
-        return ChatLine(position, Speaker.PERSON, event.text, "", row.received_at, row.update.dedup_key)
+        said = "\n".join(filter(None, (event.text, *(f"📎 {file.name or 'file'}" for file in event.attachments))))
+        return ChatLine(position, Speaker.PERSON, said, "", row.received_at, row.update.dedup_key)
 
 
 def _agent(row: OutboxRow, position: str) -> ChatLine:

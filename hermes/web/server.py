@@ -18,6 +18,7 @@ from hermes.core.errors import HermesError, StoreUnavailable
 from hermes.runtime.logs import get_logger
 from hermes.web.auth import PageAuth
 from hermes.web.stream import line_dict, serve_events
+from hermes.web.uploads import described, file_dict, files_of, receive
 
 log = get_logger(__name__)
 
@@ -25,6 +26,9 @@ STATIC = Path(__file__).parent / "static"
 CHAT = "page"
 BODY_SECONDS = 20.0
 """A body that takes longer to arrive is refused: it would hold its connection."""
+
+MOST_UPLOADS = 4
+"""Files on their way at one time: each is in memory until it is whole."""
 
 ESCAPE_FACTOR = 6
 """JSON may write one byte of text as six."""
@@ -53,6 +57,7 @@ class WebSettings:
     max_message_bytes: int = 64 * 1024
     max_streams: int = 64
     heartbeat: float = 15.0
+    max_upload_bytes: int = 20 * 2**20
 
 
 class WebServer:
@@ -72,6 +77,7 @@ class WebServer:
         self.settings = settings
         self._health_dict = health_dict
         self._streams = 0
+        self._uploads = 0
         self._static = _load_static()
         self._runner: web.AppRunner | None = None
         self.port = 0
@@ -91,6 +97,7 @@ class WebServer:
         app.router.add_get("/api/recent", self._recent)
         app.router.add_get("/api/events", self._events, allow_head=False)
         app.router.add_post("/api/say", self._say)
+        app.router.add_post("/api/upload", self._upload)
         app.router.add_post("/api/stop", self._stop)
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
         await self._runner.setup()
@@ -232,12 +239,28 @@ class WebServer:
     async def _say(self, request: web.Request) -> web.Response:
         body = await self._json(request)
         key, text = _key(body), body.get("text")
-        if not isinstance(text, str) or not text.strip():
+        files = files_of(body)
+        if not isinstance(text, str) or not (text.strip() or files):
             return _problem(400, "text: a message that is not empty is needed")
         if len(text.encode("utf-8", "surrogatepass")) > self.settings.max_message_bytes:
             return self._too_long()
-        said = await self._door.say(CHAT, key, text)
+        said = await self._door.say(CHAT, key, text, files)
         return web.json_response({"id": said.inbox_id, "duplicate": said.duplicate}, status=202)
+
+    async def _upload(self, request: web.Request) -> web.Response:
+        if self._uploads >= MOST_UPLOADS:
+            return _problem(503, f"{MOST_UPLOADS} files are on their way already; try again in a moment")
+        self._uploads += 1
+        try:
+            content = await receive(request, self.settings.max_upload_bytes)
+        except web.HTTPRequestEntityTooLarge:
+            limit = self.settings.max_upload_bytes
+            return _problem(413, f"the file is larger than {limit} bytes (platforms.web.max_upload_bytes)")
+        finally:
+            self._uploads -= 1
+        file = described(request, "", len(content))
+        sha256 = await self._door.keep_file(content, file.mime or "")
+        return web.json_response({"file": file_dict(replace(file, ref=sha256))}, status=201)
 
     async def _stop(self, request: web.Request) -> web.Response:
         said = await self._door.say(CHAT, _key(await self._json(request)), "/stop")

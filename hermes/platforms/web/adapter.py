@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
-from hermes.core.delivery import DeliveryFacts
+from hermes.core.delivery import DeliveryFacts, Sent
 from hermes.core.errors import PlatformFailure, Poison
 from hermes.core.events import Address, AttachmentRef, Batch, Event, MessageEvent, RawUpdate
 from hermes.core.ports import Outgoing, Receipt
@@ -24,15 +26,23 @@ _TEXTS = ("chat", "user", "uuid", "text")
 
 
 def make_update(
-    chat_id: str, user_id: str, message_uuid: str, text: str, sent_at: float, edited: bool = False
+    chat_id: str,
+    user_id: str,
+    message_uuid: str,
+    text: str,
+    sent_at: float,
+    edited: bool = False,
+    files: Sequence[AttachmentRef] = (),
 ) -> RawUpdate:
     """What the page sent. Its key is the UUID the page made, so sending it twice is one message (R2).
 
-    An edit carries a new UUID; ``sent_at`` in unix seconds.
+    An edit carries a new UUID; ``sent_at`` in unix seconds; ``files`` are named by the hash of their bytes.
     """
-    body = {"chat": chat_id, "user": user_id, "uuid": message_uuid, "text": text, "at": sent_at}
+    body: dict[str, Any] = {"chat": chat_id, "user": user_id, "uuid": message_uuid, "text": text, "at": sent_at}
     if edited:
         body["edited"] = True
+    if files:
+        body["files"] = [[file.kind, file.ref, file.name, file.mime, file.size] for file in files]
     return RawUpdate(
         platform=PLATFORM,
         account=ACCOUNT,
@@ -52,6 +62,10 @@ class WebPlatform:
     account = ACCOUNT
     delivers_at_commit = True
     creates_are_safe = True
+
+    def __init__(self) -> None:
+        self.read_file: Callable[[str], Awaitable[bytes | None]] = nothing_kept
+        """Where the page's files are."""
 
     async def connect(self) -> None:
         """Nothing to connect to."""
@@ -84,6 +98,7 @@ class WebPlatform:
             message_ref=uuid,
             sent_at=float(at),
             edited=body.get("edited") is True,
+            attachments=_files(body.get("files", [])),
         )
 
     def render(self, text: str) -> tuple[OutgoingPart, ...]:
@@ -100,14 +115,42 @@ class WebPlatform:
         """The page sees the turn itself."""
 
     async def download(self, attachment: AttachmentRef, limit: int) -> bytes:
-        """The page sends no files. Raises PlatformFailure."""
-        raise PlatformFailure(DeliveryFacts(PLATFORM, code="no_files", message="the page carries no files"))
+        """A file that the page's server has kept already. Raises PlatformFailure."""
+        content = await self.read_file(attachment.ref)
+        if content is None or len(content) > limit:
+            message = "the file is not kept here" if content is None else f"the file is over {limit} bytes"
+            raise PlatformFailure(DeliveryFacts(PLATFORM, code="no_file", message=message, sent=Sent.REFUSED))
+        return content
 
     async def rebuild(self) -> None:
         """Nothing to rebuild."""
 
     async def aclose(self) -> None:
         """Nothing to close; a waiting ``receive`` ends with its task."""
+
+
+async def nothing_kept(ref: str) -> bytes | None:
+    """No files are kept."""
+    return None
+
+
+def _files(listed: object) -> tuple[AttachmentRef, ...]:
+    if not isinstance(listed, list) or not all(_is_file(one) for one in listed):
+        raise Poison("not the files of a message of the page")
+    return tuple(AttachmentRef(*(_clean(part) for part in one)) for one in listed)
+
+
+def _is_file(one: object) -> bool:
+    if not isinstance(one, list) or len(one) != 5:
+        return False
+    kind, ref, name, mime, size = one
+    texts = isinstance(kind, str) and isinstance(ref, str) and ref.isalnum()
+    known = all(part is None or isinstance(part, str) for part in (name, mime))
+    return texts and known and (size is None or (isinstance(size, int) and not isinstance(size, bool)))
+
+
+def _clean(part: Any) -> Any:
+    return without_lone_surrogates(part) if isinstance(part, str) else part
 
 
 def _identity(user_id: str) -> Identity:

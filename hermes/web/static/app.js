@@ -1,6 +1,7 @@
 // The chat page: signs in, shows the store's lines, sends what is typed. chat.js shows, wire.js and
 // stream.js speak with the gateway, state.js tells how it is.
 
+import * as attach from "./attach.js";
 import * as chat from "./chat.js";
 import {headline, refresh, setConnected} from "./state.js";
 import {Stream} from "./stream.js";
@@ -45,7 +46,7 @@ async function begin() {
   early = [];
   for (const item of outbox.restore()) {
     if (chat.knows(item.key)) outbox.done(item.key);
-    else chat.insert(chat.person(item.key, item.text, "not sent yet"));
+    else chat.insert(chat.person(item.key, spoken(item), "not sent yet"));
   }
   $("empty").hidden = !chat.isEmpty();
   chat.toEnd();
@@ -57,10 +58,13 @@ async function begin() {
 
 // ---- saying something ----
 
-function send(words) {
-  if (!words.trim()) return;
-  const item = outbox.push(words);
-  chat.insert(chat.person(item.key, words, "sending …"));
+const spoken = (item) => [item.text, ...attach.names(item.files || [])].filter(Boolean).join("\n");
+attach.whenRefused((words) => chat.note(words, "failed"));
+async function send(words) {
+  const files = attach.isEmpty() ? [] : await attach.take();
+  if (!words.trim() && !files.length) return;
+  const item = outbox.push(words, files);
+  chat.insert(chat.person(item.key, spoken(item), "sending …"));
   chat.toEnd();
   outbox.kick();
 }

@@ -4,7 +4,7 @@ export class Refused extends Error {
   constructor(status, sentence) { super(sentence); this.status = status; }
 }
 
-const CALL_SECONDS = 20;
+const CALL_SECONDS = 20, UPLOAD_SECONDS = 120;
 let onSignedOut = () => {};
 export const whenSignedOut = (react) => { onSignedOut = react; };
 
@@ -22,6 +22,23 @@ export async function call(path, body) {
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw new Refused(response.status, answer.error || `HTTP ${response.status}`);
   return answer;
+}
+
+// One file's bytes; what the gateway answers is named in a message afterwards.
+export async function upload(file, name) {
+  let response;
+  try {
+    response = await fetch(`/api/upload?name=${encodeURIComponent(name)}`, {
+      method: "POST", headers: {"Content-Type": file.type || "application/octet-stream"}, body: file,
+      signal: AbortSignal.timeout(UPLOAD_SECONDS * 1000),
+    });
+  } catch {
+    throw new Refused(0, "the gateway does not answer");
+  }
+  if (response.status === 401) onSignedOut();
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refused(response.status, answer.error || `HTTP ${response.status}`);
+  return answer.file;
 }
 
 export function uuid() {
@@ -53,8 +70,8 @@ export class Outbox {
     write(this.items);
     return [...this.items];
   }
-  push(text) {
-    const item = {key: uuid(), text, at: Date.now() / 1000};
+  push(text, files = []) {
+    const item = {key: uuid(), text, files, at: Date.now() / 1000};
     this.items.push(item);
     write([...read(), item]);
     return item;
@@ -73,7 +90,7 @@ export class Outbox {
       const item = this.items[0];
       this.onState(item, "sending", "sending …");
       try {
-        await call("/api/say", {key: item.key, text: item.text});
+        await call("/api/say", {key: item.key, text: item.text, files: item.files || []});
         this.done(item.key);
         this.onState(item, "received", "");
         wait = FIRST_WAIT;
