@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.core.errors import Poison
-from hermes.core.events import MessageEvent
+from hermes.core.errors import PlatformFailure, Poison
+from hermes.core.events import AttachmentRef, MessageEvent
 from hermes.core.principals import ChatKind
 from hermes.platforms.web.adapter import WebPlatform, make_update
 from hermes.platforms.web.render import MAX_MARKDOWN, html_of, is_allowed, render
@@ -181,3 +182,34 @@ _PIECE = st.sampled_from(
 @given(st.lists(_PIECE, max_size=40).map("".join))
 def test_whatever_a_model_writes_is_safe_to_show(source: str) -> None:
     check_safe(html_of(source))
+
+
+FILE = AttachmentRef("photo", "ab12", "cat.png", "image/png", 12)
+
+
+def test_the_files_of_a_message_are_read_again_from_the_stored_row() -> None:
+    update = make_update("c", "u", "id", "look", 1.0, files=[FILE])
+    event = WebPlatform().normalise(update.raw)
+    assert isinstance(event, MessageEvent)
+    assert event.attachments == (FILE,)
+
+
+@pytest.mark.parametrize(
+    "files", ["x", [1], [[]], [["photo", "../x", None, None, 1]], [["photo", "ab", None, None, True]], [["a"] * 4]]
+)
+def test_files_that_the_page_did_not_name_are_poison(files: object) -> None:
+    raw = json.loads(make_update("c", "u", "id", "look", 1.0).raw)
+    with pytest.raises(Poison):
+        WebPlatform().normalise(json.dumps({**raw, "files": files}))
+
+
+async def test_a_file_is_given_out_within_its_bound() -> None:
+    async def read(ref: str) -> bytes | None:
+        return b"0123456789" if ref == "ab12" else None
+
+    platform = WebPlatform()
+    platform.read_file = read
+    assert await platform.download(FILE, 10) == b"0123456789"
+    for file, limit in ((FILE, 9), (replace(FILE, ref="gone"), 10)):
+        with pytest.raises(PlatformFailure):
+            await platform.download(file, limit)
