@@ -140,11 +140,7 @@ def build(
     out = _delivery(config, machine, stores, book, hooks)
     agent = _agent(config, machine, stores, book, out, made, more_tools, hooks)
     access = AccessBook(settings.access_policies(config), owner_platforms=frozenset({"web"}))
-    ingest = Ingest(
-        stores.inbox, access, clock, machine.checkpoints, hooks.accepted,
-        group_sessions_per_user=g.group_sessions_per_user, merge_window=config.agent.merge_window,
-        on_stranger=hooks.stranger,
-    )  # fmt: skip
+    ingest = _ingest(config, machine, stores, access, hooks)
     links = Links(
         book, ingest, clock, machine.random, machine.supervisor, settings.reconnect_policy(config),
         checkpoints=machine.checkpoints, may_receive=_token_is_free(config, machine), on_change=hooks.link_changed,
@@ -176,6 +172,14 @@ def build(
     )  # fmt: skip
     hooks.gateway = attach(gateway, machine, stores.media)
     return gateway
+
+
+def _ingest(config: Config, machine: Machine, stores: _Stores, access: AccessBook, hooks: Hooks) -> Ingest:
+    return Ingest(
+        stores.inbox, access, machine.clock, machine.checkpoints, hooks.accepted,
+        group_sessions_per_user=config.gateway.group_sessions_per_user, merge_window=config.agent.merge_window,
+        on_stranger=hooks.stranger,
+    )  # fmt: skip
 
 
 def _more_commands(
