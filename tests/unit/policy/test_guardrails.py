@@ -124,7 +124,8 @@ def test_work_that_gets_on_is_never_blocked(plays: list[Play]) -> None:
 
 SILENT = set(LEGITIMATE) - {
     "thirty different files that hold the same", "thirty files written", "five files read twice",
-    "four different guesses", "a failure, another tool's finding, another try", "a failure, a change, the same call again",
+    "four different guesses", "a failure, another tool's finding, another try",
+    "a failure, a change, the same call again",
 }  # fmt: skip
 
 
