@@ -19,6 +19,7 @@ from typing import Any
 
 from aiohttp.abc import AbstractResolver
 
+from hermes.core.delivery import Operation
 from hermes.core.errors import PlatformFailure
 from hermes.core.events import Address, AttachmentRef, Batch, Event, RawUpdate
 from hermes.core.ports import Outgoing, Receipt
@@ -27,7 +28,7 @@ from hermes.platforms.discord.calls import channel_of, with_buttons
 from hermes.platforms.discord.channels import Channels
 from hermes.platforms.discord.envelope import PLATFORM, SAID, Envelopes
 from hermes.platforms.discord.failures import FailureReader
-from hermes.platforms.discord.fields import kind_of, mappings
+from hermes.platforms.discord.fields import kind_of, made_at, mappings
 from hermes.platforms.discord.history import History
 from hermes.platforms.discord.interactions import Pressed
 from hermes.platforms.discord.normalise import normalise
@@ -41,6 +42,7 @@ CLOSE_LIMIT = 5.0
 TYPING_LIMIT = 5.0
 ANSWERS = 20  # interactions answered before one cycle; the rest show "did not respond"
 MOST_EVENTS = 200  # of one batch
+FRESH = 10.0  # seconds: a message that our create made is younger, one that its nonce found is likely older
 CURSORS_EVERY = 30.0  # seconds after which cursors without a message of ours are written
 
 
@@ -55,6 +57,8 @@ class Limits:
     catch_up_messages: int = 200
     catch_up_age: float = 86_400.0
     connections: int = 32
+    echo: float = 60.0
+    """How soon the gateway tells of what we sent, at the latest; a session that does not is a dead one."""
 
 
 class DiscordPlatform:
@@ -90,6 +94,7 @@ class DiscordPlatform:
         self._ready_presses: list[Pressed] = []
         self._pressed: list[Pressed] = []
         self._cursors_at = time.monotonic()
+        self._echo_due: float | None = None
         self._rest, self._session, self._history, self._sends = self._fresh()
 
     def _fresh(self) -> tuple[Rest, Session, History, Sends]:
@@ -145,6 +150,10 @@ class DiscordPlatform:
         while len(self._session.events) < MOST_EVENTS and await self._session.poll(0.0):
             pass
         await self._drain()
+        if self._echo_due is not None and time.monotonic() >= self._echo_due:
+            self._echo_due = None
+            await self._session.abandon()
+            raise PlatformFailure(self.failures.ghost())
         if not self._ready:
             self._ready = await self._catch_up()
         token = Token(tuple(self._ready_presses))
@@ -167,6 +176,8 @@ class DiscordPlatform:
                 name, data = source[0]
                 await self._place(name, data)
                 source.popleft()
+                if source is self._session.events:
+                    self._echo_due = None  # it tells of something
                 found = self._event(name, data)
                 if found is not None:
                     self._ready.append(found)
@@ -275,7 +286,11 @@ class DiscordPlatform:
 
     async def send(self, outgoing: Outgoing) -> Receipt:
         """One create, edit, delete or reaction. Raises PlatformFailure."""
-        return await self._sends.send(outgoing, self.account, self._channels.salt or "")
+        receipt = await self._sends.send(outgoing, self.account, self._channels.salt or "")
+        fresh = outgoing.operation is Operation.CREATE and self._wall() - made_at(receipt.message_ref) < FRESH
+        if fresh and self._echo_due is None:  # no event tells of a message that was there already
+            self._echo_due = time.monotonic() + self.limits.echo
+        return receipt
 
     async def typing(self, address: Address) -> None:
         """Shown for ten seconds or until the next message. Raises PlatformFailure."""

@@ -106,8 +106,8 @@ class Envelopes:
         )
 
 
-def useful(data: object) -> Any:
-    """A Message object without what expires or is of no use."""
+def useful(data: object, *, forwarded: bool = False) -> Any:
+    """A Message object without what expires or is of no use; ``forwarded``: it stands in another one."""
     if not isinstance(data, Mapping):
         return data
     kept: dict[str, Any] = {name: data[name] for name in _MESSAGE if data.get(name) is not None}
@@ -124,9 +124,11 @@ def useful(data: object) -> Any:
             "content": text[:_REPLIED_TEXT] if isinstance(text, str) else text,
             "attachments": len(mappings(replied.get("attachments"))),
         }  # fmt: skip
-    forwarded = data.get("message_snapshots")
-    if forwarded:
-        kept["message_snapshots"] = [{"message": useful(one.get("message"))} for one in mappings(forwarded)]
+    inside = () if forwarded else mappings(data.get("message_snapshots"))
+    if inside:
+        kept["message_snapshots"] = [
+            {"message": useful(one.get("message"), forwarded=True)} for one in inside
+        ]
     poll = data.get("poll")
     if isinstance(poll, Mapping) and isinstance(poll.get("question"), Mapping):
         kept["poll"] = {"question": {"text": poll["question"].get("text")}}

@@ -98,6 +98,11 @@ class FailureReader:
             PLATFORM, "ConnectionClosed", code=stated, message=f"gateway: {told}{named}", sent=Sent.REFUSED
         )
 
+    def ghost(self) -> DeliveryFacts:
+        """The socket lives and tells nothing: not even what we ourselves have said."""
+        text = "gateway: session disconnected: it tells nothing any more, not even of our own messages"
+        return DeliveryFacts(PLATFORM, "ConnectionClosed", message=text, sent=Sent.REFUSED)
+
     def garbage(self, what: str) -> DeliveryFacts:
         """A success whose body is not what was asked for."""
         return DeliveryFacts(

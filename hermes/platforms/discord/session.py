@@ -74,6 +74,11 @@ class Session:
         await self._open()
         return True
 
+    async def abandon(self) -> None:
+        """The session is not to be resumed: the next ``poll`` begins another one."""
+        await self._leave()
+        self._point = None
+
     async def aclose(self) -> None:
         """Ends the session and its socket."""
         socket, self._socket = self._socket, None

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from hermes.core.delivery import DeliveryReason
+from hermes.core.delivery import DeliveryReason, Operation
 from hermes.core.errors import PlatformFailure
-from hermes.core.events import AttachmentRef, Batch, ButtonEvent, MessageEvent
+from hermes.core.events import Address, AttachmentRef, Batch, ButtonEvent, MessageEvent
+from hermes.core.ports import Outgoing
 from hermes.core.principals import ChatKind
 from hermes.platforms.discord.adapter import DiscordPlatform
 from hermes.policy.delivery import classify_delivery
@@ -354,6 +355,40 @@ async def test_a_dead_connection_is_found_within_its_bound(
     setattr(discord_sim.gateway, how, False)
     discord_sim.say(7, "back")
     assert await texts(discord, 1) == ["back"]
+
+
+async def test_a_session_that_tells_nothing_of_what_we_send_is_given_up(discord_sim: DiscordSimulator) -> None:
+    """A ghost: its heartbeats are acknowledged, and no event comes."""
+    discord_sim.say(7, "hello")
+    platform = make_discord(discord_sim, echo=0.6)
+    await platform.connect()
+    platform.resume_from({})
+    discord_sim.say(7, "one")
+    assert await texts(platform, 1) == ["one"]
+    discord_sim.gateway.ghost = True
+    discord_sim.say(7, "told to nobody")
+    (part,) = platform.render("an answer")
+    await platform.send(Outgoing(Address("discord", "424242", "7"), Operation.CREATE, part.payload, "n"))
+    failed = await failure(platform)
+    assert classify_delivery(failed.facts).reason is DeliveryReason.NETWORK_RETRYABLE
+    discord_sim.gateway.ghost = False
+    assert await texts(platform, 1) == ["told to nobody"]
+    assert (discord_sim.gateway.resumes, len(discord_sim.gateway.identifies)) == (0, 2)
+    await platform.aclose()
+
+
+async def test_a_session_that_tells_of_what_we_send_goes_on(discord_sim: DiscordSimulator) -> None:
+    platform = make_discord(discord_sim, echo=0.6)
+    await platform.connect()
+    discord_sim.say(7, "one")
+    assert await texts(platform, 1) == ["one"]
+    (part,) = platform.render("an answer")
+    await platform.send(Outgoing(Address("discord", "424242", "7"), Operation.CREATE, part.payload, "n"))
+    until = time.monotonic() + 1.2
+    while time.monotonic() < until:
+        platform.confirm(await platform.receive())
+    assert len(discord_sim.gateway.identifies) == 1
+    await platform.aclose()
 
 
 async def test_a_quiet_connection_completes_cycles_by_its_heartbeats(
