@@ -148,12 +148,13 @@ class Reader:
 
     async def _catch_up(self, channel: Channel) -> None:
         """Its held events come after what the history told."""
-        bounds, now = self.bounds, time.monotonic()
+        bounds = self.bounds
         oldest = self.wall() - bounds.catch_up_age
         read = await self.history.since(
             channel.id, channel.mark or "0.0", oldest, bounds.catch_up_messages, self.channels.threads_of(channel.id)
         )
         if read is None:
+            now = time.monotonic()
             if self.history.limited:
                 self._not_before = now + self.history.wait
             elif self.channels.unreadable(channel, now, self.history.wait):

@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from tests.waiting import until
-from tests.wire.gateway.simulated import DISCORD_BOT, PEOPLE, TOKEN, Chat, Discord, Model, Simulator, Telegram
+from tests.wire.gateway.simulated import DISCORD_BOT, PEOPLE, TOKEN, Chat, Discord, Model, Simulator, Slack, Telegram
 
 __all__ = [
     "DISCORD_BOT", "KEY", "PEOPLE", "RUN", "TOKEN", "Chat", "Discord", "Gateway", "Lab", "Model", "Simulator",
-    "Telegram", "configuration", "free_port", "lab", "merged", "simulators",
+    "Slack", "Telegram", "configuration", "free_port", "lab", "merged", "simulators",
 ]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parents[3]

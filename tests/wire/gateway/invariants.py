@@ -96,5 +96,5 @@ def texts_done(gateway: Gateway) -> set[str]:
 
 def _text(update: Mapping[str, Any]) -> str:
     """What the person wrote, whichever platform's update it is; a mention of the bot is no part of it."""
-    said = update.get("message") or update.get("d") or {}
+    said = update.get("message") or update.get("d") or update.get("e") or {}
     return str(said.get("text") or said.get("content") or "").removeprefix(f"<@{DISCORD_BOT}> ")

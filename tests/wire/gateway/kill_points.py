@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from tests.waiting import until
-from tests.wire.gateway.harness import Chat, Discord, Gateway, Model, Telegram, configuration, free_port
+from tests.wire.gateway.harness import Chat, Discord, Gateway, Model, Slack, Telegram, configuration, free_port
 from tests.wire.gateway.invariants import check_chats, check_disk, texts_done
 
 PATH = ("before_t1", "after_t1", "after_offset", "after_claim", "after_step_intent", "before_t2", "after_t2")
@@ -56,13 +56,13 @@ def play(outsides: SimpleQueue[tuple[Telegram, Model]], tmp: Path, number: int, 
 
 
 def play_on(telegram: Chat, model: Model, home: Path, number: int, scenario: Point) -> Ended:
-    """The scenario on one platform. Discord offers what was said after the first start, so that comes first."""
+    """The scenario on one platform. Discord and Slack offer what was said after the first start, so that comes first."""
     kind, point = scenario
     chat = 10 + number
     first, second = f"«{number} first»", f"«{number} second»"
     gateway = Gateway(home, configuration(telegram, model, free_port()))
     try:
-        if isinstance(telegram, Discord):
+        if isinstance(telegram, Discord | Slack):
             gateway.start()
             telegram.say(chat, "«before»")
             telegram.wait(chat, "«before»")

@@ -17,12 +17,13 @@ from hermes.simulators.discord import TOKEN as DISCORD_TOKEN
 from hermes.simulators.discord import DiscordSimulator
 from hermes.simulators.discord_world import BOT as DISCORD_BOT
 from hermes.simulators.openai import OpenAISimulator
+from hermes.simulators.slack import SlackSimulator
 from hermes.simulators.telegram import TelegramSimulator
 
 TOKEN = "424242:simulated-token-of-a-bot"
 PEOPLE = tuple(range(7, 60))
 """Chats that the configuration allows."""
-AnySimulator: TypeAlias = TelegramSimulator | DiscordSimulator | OpenAISimulator
+AnySimulator: TypeAlias = TelegramSimulator | DiscordSimulator | SlackSimulator | OpenAISimulator
 
 
 class Simulator:
@@ -62,7 +63,7 @@ async def _serve(
     try:
         async with make() as sim, Control(sim) as control:
             where = {"base_url": sim.base_url, "control": control.url}
-            if isinstance(sim, DiscordSimulator):
+            if isinstance(sim, DiscordSimulator | SlackSimulator):
                 where |= sim.where()
             started.set_result((asyncio.get_running_loop(), stop, where))
             await stop.wait()
@@ -162,7 +163,47 @@ class Discord(Simulator):
         }  # fmt: skip
 
 
-Chat: TypeAlias = Telegram | Discord
+class Slack(Simulator):
+    """Slack's side: each chat is the direct messages with the person of that number."""
+
+    def __init__(self) -> None:
+        super().__init__(SlackSimulator)
+
+    def say(self, chat: int, text: str, **more: Any) -> str:
+        """A person writes to the bot; works while the gateway is down."""
+        ts: str = self.order("say", {"chat": chat, "text": text, **more})
+        return ts
+
+    def texts(self, chat: int | str) -> list[str]:
+        """What stands in the channel from the bot, in order."""
+        return [seen["text"] for seen in self.read("chat", id=chat)]
+
+    def wait(self, chat: int | str, text: str, *, count: int = 1, within: float = 30.0) -> list[str]:
+        """Until ``count`` messages with ``text`` stand in the channel; returns all of it."""
+        self.read("wait", id=chat, text=text, count=count, timeout=within)
+        return self.texts(chat)
+
+    def calls(self, method: str = "") -> list[dict[str, Any]]:
+        """The bot's calls."""
+        return [call for call in self.read("calls") if method in ("", call["method"])]
+
+    def all_received(self) -> bool:
+        """What was said while nobody listened is read in the history; its event comes again a minute later."""
+        return True
+
+    def section(self) -> dict[str, Any]:
+        """The platform's section of a configuration, by its name."""
+        where = self.where
+        return {
+            "slack": {
+                "enabled": True, "bot_token": where["token"], "app_token": where["app_token"],
+                "base_url": where["base_url"], "allowed_users": [f"U{number:04d}" for number in PEOPLE],
+                "request_timeout": 3, "ping_interval": 1, "audit_interval": 3,
+            }
+        }  # fmt: skip
+
+
+Chat: TypeAlias = Telegram | Discord | Slack
 
 
 class Model(Simulator):

@@ -1,0 +1,77 @@
+"""The gateway as a real process in front of Slack: an answer, a restart, kill -9."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes.core.delivery import MARK_PREFIX
+from tests.wire.gateway.harness import Gateway, Model, Slack, configuration, free_port
+from tests.wire.gateway.invariants import check_disk
+from tests.wire.gateway.kill_points import SCENARIOS, SENDING, Point, play_on
+
+pytestmark = pytest.mark.wire
+SHORT: tuple[Point, ...] = (("plain", "after_t1"), ("plain", "sending_after_bytes"))
+
+
+@contextlib.contextmanager
+def outside() -> Iterator[tuple[Slack, Model]]:
+    """Slack in front, a model behind."""
+    slack = Slack()
+    try:
+        model = Model()
+        try:
+            yield slack, model
+        finally:
+            model.close()
+    finally:
+        slack.close()
+
+
+def test_a_message_is_answered_and_what_is_said_while_it_is_down_is_answered_after_the_start(
+    tmp_path: Path,
+) -> None:
+    with outside() as (slack, model):
+        gateway = Gateway(tmp_path / "home", configuration(slack, model, free_port()))
+        try:
+            slack.order("channel", {"name": "C1"})
+            gateway.start()
+            slack.say(10, "«one»")
+            assert slack.wait(10, "«one»") == ["You said: «one»"]
+            top = slack.order("say", {"chat": "C1", "text": "<@U0BOT> «in a channel»", "user": 20})
+            slack.wait("C1", "«in a channel»")
+            assert gateway.stop() == 0
+            slack.say(10, "«two»")
+            slack.say(11, "«of somebody new»")
+            slack.order("say", {"chat": "C1", "text": "«in the thread»", "user": 20, "thread": top})
+            gateway.start()
+            slack.wait(10, "«two»")
+            slack.wait(11, "«of somebody new»")
+            slack.wait("C1", "«in the thread»")
+            assert gateway.stop() == 0
+            check_disk(gateway)
+            assert slack.texts(10) == ["You said: «one»", "You said: «two»"]
+            assert {seen["thread"] for seen in slack.read("chat", id="C1")} == {top}
+        finally:
+            gateway.close()
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [pytest.param(s, marks=() if s in SHORT else pytest.mark.long) for s in SCENARIOS],
+    ids="-".join,
+)
+def test_killed_at_a_named_point_there_is_one_answer_and_never_a_mark(tmp_path: Path, scenario: Point) -> None:
+    """What we sent is found by its metadata, so no send is ever doubtful."""
+    with outside() as (slack, model):
+        end = play_on(slack, model, tmp_path / "home", SCENARIOS.index(scenario), scenario)
+        assert end.code == -9, f"{scenario[1]} was never reached"
+        assert len(end.first) == 1
+        assert len(end.second) == 1
+        assert not [text for text in (*end.first, *end.second) if text.startswith(MARK_PREFIX)]
+        if scenario[1] in ("after_t2", *SENDING):
+            assert end.committed
+            assert end.asked == end.asked_before
