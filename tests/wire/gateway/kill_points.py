@@ -64,6 +64,7 @@ def play_on(telegram: Chat, model: Model, home: Path, number: int, scenario: Poi
     try:
         if isinstance(telegram, Discord | Slack):
             gateway.start()
+            telegram.connected()
             telegram.say(chat, "«before»")
             telegram.wait(chat, "«before»")
             assert gateway.stop() == 0

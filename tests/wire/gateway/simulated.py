@@ -148,6 +148,10 @@ class Discord(Simulator):
         """The bot's calls."""
         return [call for call in self.read("calls") if method in ("", call["method"])]
 
+    def connected(self) -> None:
+        """Until the bot listens: what was said before its first session is none of its business."""
+        self.read("wait", polls=1, timeout=20)
+
     def all_received(self) -> bool:
         """Discord knows nothing of what was received."""
         return True

@@ -38,6 +38,7 @@ def test_a_message_is_answered_and_what_is_said_while_it_is_down_is_answered_aft
         gateway = Gateway(tmp_path / "home", configuration(discord, model, free_port()))
         try:
             gateway.start()
+            discord.connected()
             discord.say(10, "«one»")
             assert discord.wait(10, "«one»") == ["You said: User10: «one»"]
             discord.order("say", {"chat": 500, "text": "«private»", "user": 20})
