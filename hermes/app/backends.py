@@ -16,7 +16,7 @@ from hermes.config.adapters import (
     ProviderConfig,
 )
 from hermes.config.model import Config
-from hermes.policy.backends import Backend
+from hermes.policy.backends import Backend, plain_address
 from hermes.policy.cures import Repair, key_limits
 from hermes.policy.recovery import RecoveryTarget
 
@@ -43,7 +43,7 @@ def backend_of(name: str, config: ProviderConfig, model: str, environ: Mapping[s
     """Who answers for a model of this provider."""
     if not isinstance(config, KeyedProviderConfig):
         return Backend(config.kind, name, model)  # it answers in this process: each one is itself
-    address = str(getattr(config, "base_url", "") or name)
+    address = plain_address(str(getattr(config, "base_url", "") or name))
     return Backend(config.kind, address, model, key_names(config, environ), _fetched(config))
 
 

@@ -225,11 +225,12 @@ def remembered(environment: Environment) -> list[dict[str, object]] | None:
     """What was learned about models; None where nobody can be asked just now."""
     from hermes.cli.control_client import NoGateway, Refused
     from hermes.cli.learned import known
+    from hermes.config.errors import ConfigError
     from hermes.core.errors import ForeignHome, StoreUnavailable
 
     try:
         return known(environment)
-    except (NoGateway, Refused, ForeignHome, StoreUnavailable):
+    except (NoGateway, Refused, ForeignHome, StoreUnavailable, ConfigError, OSError):
         return None
 
 

@@ -38,6 +38,26 @@ class Backend:
         return urlsplit(self.address).netloc.lower() or self.address
 
 
+_PORTS = {"http": 80, "https": 443}
+_OWN = frozenset({"localhost", "::1"})
+
+
+def plain_address(url: str) -> str:
+    """One spelling for each address: lower case, no default port, no last slash, one name of this machine."""
+    parts = urlsplit(url.strip())
+    host = (parts.hostname or "").lower()
+    try:
+        port = parts.port
+    except ValueError:
+        return url.rstrip("/")
+    if not host:
+        return url.rstrip("/")
+    shown = "127.0.0.1" if host in _OWN else f"[{host}]" if ":" in host else host
+    if port is not None and port != _PORTS.get(parts.scheme.lower()):
+        shown += f":{port}"
+    return f"{parts.scheme.lower()}://{shown}{parts.path.rstrip('/')}"
+
+
 def same_server(one: Backend, other: Backend) -> bool:
     """The same model at the same address, whatever it is called here."""
     return (one.kind, one.address.rstrip("/"), one.model) == (other.kind, other.address.rstrip("/"), other.model)
@@ -93,13 +113,18 @@ def _twins(
         if other is None:
             continue
         if same_server(other, backend) and same_account(other, backend):
-            return [f"{name} is the same backend as {earlier} under another name: it is never asked after it"]
+            key = " and uses the same key" if backend.keys else ""
+            return [f"fallback {name} is the same backend as {earlier} under another name{key}: it is never asked "
+                    "after it"]  # fmt: skip
         if same_server(other, backend):
             return [f"{name} is the same server and model as {earlier} with another key: it helps against a refused "
                     "or used-up key only"]  # fmt: skip
         if same_account(other, backend) and backend.keys:
             return [f"fallback {name} uses the same key as {earlier}: it does not help when that is refused, and "
                     "hardly when its credit or quota is used up"]  # fmt: skip
+        if backend.keys and backend.keys <= other.keys:
+            return [f"fallback {name} uses the same key as {earlier} at another address: it does not help when that "
+                    "is refused"]  # fmt: skip
         if other.host == backend.host:
             return [f"fallback {name} is at the same address as {earlier}: it does not help when that is down"]
     return []

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.core.failures import Reason, Verdict
-from hermes.policy.backends import Backend, dead_ends, pointless
+from hermes.policy.backends import Backend, dead_ends, plain_address, pointless
 from hermes.policy.recovery import (
     GiveUp,
     Park,
@@ -156,6 +156,22 @@ def test_when_the_bigger_window_fails_the_primary_is_asked_with_what_fits_it() -
     assert plan(bounds, state, verdict(Reason.MODEL_NOT_FOUND), now=0.0, u=0.0)[1] == SwitchTarget(0)
 
 
+@pytest.mark.parametrize(
+    ("url", "plain"),
+    [
+        ("HTTPS://API.example.com:443/v1/", "https://api.example.com/v1"),
+        ("http://localhost:8080/v1", "http://127.0.0.1:8080/v1"),
+        ("http://[::1]:8080", "http://127.0.0.1:8080"),
+        ("http://[fe80::1]/v1", "http://[fe80::1]/v1"),
+        ("http://one.example:notaport/v1/", "http://one.example:notaport/v1"),
+        ("practice", "practice"),
+        ("", ""),
+    ],
+)
+def test_an_address_has_one_spelling(url: str, plain: str) -> None:
+    assert plain_address(url) == plain
+
+
 # ---- dead ends ----
 
 
@@ -163,10 +179,11 @@ def test_when_the_bigger_window_fails_the_primary_is_asked_with_what_fits_it() -
     ("targets", "says"),
     [
         ([("a/m", backend(), None)], ["there is no fallback", "a/m has one key"]),
-        ([("a/m", backend(), None), ("b/m", backend(), None)], ["b/m is the same backend as a/m"]),
+        ([("a/m", backend(), None), ("b/m", backend(), None)], ["b/m is the same backend as a/m", "same key"]),
         ([("a/m", backend(), None), ("b/n", backend(model="n"), None)], ["b/n uses the same key as a/m"]),
         ([("a/m", backend(), None), ("b/m", backend(keys=TWO), None)], ["same server and model as a/m with"]),
         ([("a/m", backend(), None), ("b/n", backend(model="n", keys=TWO), None)], ["at the same address as a/m"]),
+        ([("a/m", backend(), None), ("b/n", backend(THERE, "n"), None)], ["uses the same key as a/m at another"]),
         ([("a/m", backend(), 9), ("b/m", backend(THERE, keys=TWO), 8)], ["b/m has a smaller window (8 tokens)"]),
     ],
 )  # fmt: skip
@@ -176,5 +193,5 @@ def test_each_dead_end_is_named(targets: list[tuple[str, Backend, int | None]], 
 
 
 def test_two_providers_with_pools_of_their_own_are_no_dead_end() -> None:
-    both = ONE | TWO
-    assert dead_ends([("a/m", backend(keys=both), 9), ("b/m", backend(THERE, keys=both), 9)]) == ()
+    mine, other = ONE | TWO, frozenset({"key-3", "key-4"})
+    assert dead_ends([("a/m", backend(keys=mine), 9), ("b/m", backend(THERE, keys=other), 9)]) == ()
