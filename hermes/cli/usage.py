@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from hermes.cli.codes import OK
@@ -9,14 +10,15 @@ from hermes.cli.invocation import Invocation
 from hermes.cli.owner import ask
 from hermes.cli.screen import clean, console, print_json, table
 from hermes.config.environment import Environment
+from hermes.core.money import UsageLine
 
 
 def usage(days: int, invocation: Invocation) -> int:
     """Today by model, then day by day; ``--json`` gives the numbers."""
-    found: dict[str, Any]
-    found, _ = ask(
-        Environment.read(), "usage", lambda actions: actions.usage.as_dict(days), days=str(days)
-    )
+    environment = Environment.read()
+    found: dict[str, Any] = {"day": "", "today": asdict(UsageLine("today")), "models": [], "days": [], "caps_usd": {}}
+    if (environment.home / "state.db").exists():  # looking makes no home
+        found, _ = ask(environment, "usage", lambda actions: actions.usage.as_dict(days), days=str(days))
     if invocation.json:
         print_json(found)
         return OK
