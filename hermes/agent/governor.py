@@ -144,7 +144,8 @@ class Governor:
         """The provider is another one now: what its targets' failures and refusals taught is about the old one."""
         for target in self._targets.values():
             if target.name.partition("/")[0] == provider:
-                target.breaker, target.rate, target.last = Breaker(), Rate(), None
+                target.breaker, target.rate, target.last, target.weight = Breaker(), Rate(), None, 1.0
+                target.concurrency = float(target.limits.max_concurrency)
                 self._changed(target)
                 self._pump(target)
 

@@ -77,7 +77,9 @@ def _other_variables(
 async def close_after_use(gateway: Gateway, over: tuple[Provider, ...]) -> None:
     """Turns under way keep what they began with; when they have ended the old connections are closed."""
     tasks = [running.task for running in gateway.lane.running.values() if running.task is not None]
-    if tasks:
-        await asyncio.wait(tasks)
-    for provider in over:
-        await provider.aclose()
+    try:
+        if tasks:
+            await asyncio.wait(tasks)
+    finally:
+        for provider in over:
+            await provider.aclose()

@@ -323,6 +323,35 @@ def test_any_sequence_of_failures_ends_within_the_bound(
     raise AssertionError(f"not ended after {bound(policy)} calls")
 
 
+@given(
+    POLICIES,
+    st.lists(st.tuples(VERDICTS, st.booleans()), min_size=1, max_size=60),
+    st.floats(0, 1e4),
+    st.floats(0, 1, exclude_max=True),
+)
+def test_guards_between_failures_pass_no_deadline_and_ask_no_target_again(
+    policy: RecoveryPolicy, happens: list[tuple[Verdict, bool]], deadline: float, u: float
+) -> None:
+    state, now, failures, switched = initial(policy, deadline), 0.0, 0, [0]
+    for verdict_, guarded in happens:
+        step: Plan
+        if guarded:
+            state, step = skip(policy, state, verdict_, now=now, u=u)
+        else:
+            state, step = plan(policy, state, verdict_, now=now, u=u)
+            failures += 1
+        assert state.failures == failures, "a guarded target is not counted as a call"
+        if isinstance(step, GiveUp | Park):
+            return
+        if isinstance(step, Wait):
+            assert step.until < deadline
+            assert step.seconds <= max(policy.cap, policy.retry_after_cap)
+            now = step.until
+        elif isinstance(step, SwitchTarget):
+            switched.append(step.index)
+            assert len(set(switched)) == len(switched)
+
+
 def test_the_tables_name_only_what_exists() -> None:
     for (reason, _), row in CURES.items():
         assert reason in Reason
