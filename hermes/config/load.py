@@ -20,6 +20,7 @@ from hermes.config.fields import NAME_RULE, Section, is_loopback, is_name
 from hermes.config.foreign import is_foreign_config
 from hermes.config.known import apply_known
 from hermes.config.model import Config
+from hermes.config.prices import without_price
 from hermes.config.references import check_fallbacks, check_transcription, choose_model, fill_compression
 from hermes.config.shape import SECTION, subsections
 from hermes.config.source import read_source
@@ -188,6 +189,11 @@ class _Building:
         return config.model_copy(update={"model": model, "compression": compression})
 
     def _announce(self, config: Config) -> None:
+        self.said += [
+            f"agent.budget: the price of {name} is not known, so no cap on money applies to it "
+            "(price_input and price_output in its entry under models)"
+            for name in without_price(config)
+        ]
         if not is_loopback(config.gateway.bind):
             self.said.append(
                 f"gateway.bind {config.gateway.bind} can be reached from other machines, in plain HTTP: "

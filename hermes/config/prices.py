@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 from hermes.config.adapters import ModelSpec
+from hermes.config.model import Config
 from hermes.core.money import Price
 
 _DATED = re.compile(r"(?:[-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest)\Z")
@@ -54,3 +55,17 @@ def price_of(spec: ModelSpec | None, model: str) -> Price | None:
         return listed
     cached, written = spec.price_cached or spec.price_input, spec.price_cache_write or spec.price_input
     return Price(spec.price_input, spec.price_output, cached, written)
+
+
+def without_price(config: Config) -> list[str]:
+    """Models that may be called, have no price, and so are under none of the caps that are set."""
+    budget = config.agent.budget
+    if not any((budget.turn_usd, budget.session_usd, budget.user_day_usd, budget.day_usd)):
+        return []
+    chosen = dict.fromkeys((c.provider, c.model) for c in (config.model, *config.fallback_providers))
+    found = []
+    for provider, model in chosen:
+        known = config.providers.get(provider)
+        if known is not None and price_of(known.models.get(model), model) is None:
+            found.append(f"{provider}/{model}")
+    return found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 
 import pytest
 
 from hermes.config.adapters import ModelSpec
 from hermes.config.prices import price_of, shipped, shipped_price
 from hermes.core.money import Price
+from tests.unit.config.loading import load_text
 
 SONNET = Price(3, 15, 0.3, 3.75)
 NAMES = (
@@ -59,3 +61,16 @@ CONFIGURED = (
 @pytest.mark.parametrize(("spec", "model", "price"), CONFIGURED)
 def test_the_configuration_goes_before_the_list(spec: ModelSpec | None, model: str, price: Price | None) -> None:
     assert price_of(spec, model) == price
+
+
+CAPPED = """
+model: {provider: main, model: MODEL}
+providers: {main: {kind: openai, base_url: "http://127.0.0.1:8080/v1"}}
+agent: {budget: {day_usd: CAP}}
+"""
+
+
+@pytest.mark.parametrize(("model", "cap", "told"), [("some-model", 5, 1), ("gpt-4o", 5, 0), ("some-model", 0, 0)])
+def test_who_sets_a_cap_is_told_of_models_without_a_price(model: str, cap: int, told: int, tmp_path: Path) -> None:
+    notices = load_text(CAPPED.replace("MODEL", model).replace("CAP", str(cap)), tmp_path).notices
+    assert sum("no cap on money applies to it" in one for one in notices) == told
