@@ -22,10 +22,11 @@ from aiohttp.abc import AbstractResolver
 from hermes.core.delivery import Operation
 from hermes.core.errors import PlatformFailure
 from hermes.core.events import Address, AttachmentRef, Batch, Event, RawUpdate
-from hermes.core.ports import Outgoing, Receipt
+from hermes.core.ports import MenuEntry, Outgoing, Receipt
 from hermes.core.records import OutgoingPart
 from hermes.platforms.discord.calls import channel_of, with_buttons
 from hermes.platforms.discord.channels import Channels
+from hermes.platforms.discord.commands import application_commands, fingerprint
 from hermes.platforms.discord.envelope import PLATFORM, SAID, Envelopes
 from hermes.platforms.discord.failures import FailureReader
 from hermes.platforms.discord.fields import kind_of, made_at, mappings
@@ -306,6 +307,19 @@ class DiscordPlatform:
         return await self.failures.guard(
             "download", self._rest.fetch(address, limit), self.limits.request
         )
+
+    async def publish_commands(self, entries: Sequence[MenuEntry]) -> bool:
+        """See ``ports.CommandMenu``: written only when Discord shows another list. Raises PlatformFailure."""
+        application = await self._ask("/applications/@me")
+        if not isinstance(application, dict) or not isinstance(application.get("id"), str):
+            raise PlatformFailure(self.failures.garbage("applications/@me"))
+        path = f"/applications/{application['id']}/commands"
+        commands = application_commands(entries)
+        if fingerprint(await self._ask(path)) == fingerprint(commands):
+            return False
+        put = self._rest.call("PUT", path, body=commands, route=("commands", ""))
+        await self.failures.guard("commands", put, self.limits.request)
+        return True
 
     # ---- its life ---------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from tests.wire.gateway.invariants import check_disk
 from tests.wire.gateway.kill_points import SCENARIOS, SENDING, Point, play_on
 
 pytestmark = pytest.mark.wire
-SHORT: tuple[Point, ...] = (("plain", "after_t1"), ("plain", "sending_after_bytes"))
+SHORT: tuple[Point, ...] = (("plain", "sending_after_bytes"),)
 
 
 @contextlib.contextmanager

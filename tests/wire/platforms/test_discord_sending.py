@@ -11,7 +11,7 @@ import pytest
 from hermes.core.delivery import MARK_PREFIX, DeliveryFacts, DeliveryReason, Operation, Sent
 from hermes.core.errors import PlatformFailure, Poison
 from hermes.core.events import Address
-from hermes.core.ports import Outgoing
+from hermes.core.ports import MenuEntry, Outgoing
 from hermes.core.records import OutgoingPart
 from hermes.platforms.discord.adapter import DiscordPlatform
 from hermes.platforms.discord.calls import with_buttons
@@ -281,6 +281,25 @@ def test_buttons_keep_within_discords_bounds() -> None:
 async def test_a_payload_that_is_not_ours_is_poison(discord: DiscordPlatform, payload: str) -> None:
     with pytest.raises(Poison):
         await discord.send(Outgoing(TO, Operation.CREATE, payload, "n"))
+
+
+async def test_the_commands_are_written_only_when_discord_shows_others(
+    discord_sim: DiscordSimulator, discord: DiscordPlatform
+) -> None:
+    entries = [MenuEntry("stop", "stop what I am doing"), MenuEntry("queue", "TEXT – " + "x" * 200)]
+    assert await discord.publish_commands(entries)
+    assert not await discord.publish_commands(entries)
+    assert await discord.publish_commands(entries[:1])
+    assert discord_sim.world.command_writes == 2
+    assert [command["name"] for command in discord_sim.world.commands] == ["stop"]
+
+
+async def test_no_list_of_commands_is_refused_for_its_size_or_its_names(
+    discord_sim: DiscordSimulator, discord: DiscordPlatform
+) -> None:
+    many = [MenuEntry(f"c{n}", "") for n in range(150)]
+    await discord.publish_commands([MenuEntry("Two Words", "x"), MenuEntry("", "x"), *many])
+    assert len(discord_sim.world.commands) == 100
 
 
 async def test_no_fact_and_no_log_holds_the_token(
