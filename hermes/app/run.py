@@ -28,6 +28,7 @@ from hermes.core.errors import LostOwnership, StoreDamaged, StoreUnavailable
 from hermes.core.records import TurnCause
 from hermes.gateway.control import ControlServer
 from hermes.gateway.health import as_dict
+from hermes.gateway.menus import Menus
 from hermes.providers.network import Network
 from hermes.runtime.checkpoints import Checkpoints
 from hermes.runtime.children import ChildGroups
@@ -197,6 +198,7 @@ async def _start(
     machine.supervisor.spawn_forever(gateway.dispatch.run, "dispatch.triage", essential=True)
     machine.supervisor.spawn_forever(housekeeping(gateway, machine), "housekeeping")
     machine.supervisor.spawn_forever(gateway.outages.run, "outages")
+    Menus(gateway.platforms, gateway.dispatch.commands.menu, clock, machine.supervisor).start()
     gateway.links.start()
     gateway.dispatch.settings.ready_at = clock.now()
     resumed = await gateway.dispatch.recover()

@@ -101,6 +101,22 @@ class Platform(Protocol):
         """Ends every task, thread and socket of the adapter. Idempotent."""
 
 
+@dataclass(frozen=True, slots=True)
+class MenuEntry:
+    """A chat command for a platform's own menu: its name without the slash, its line in /help."""
+
+    name: str
+    help: str
+
+
+@runtime_checkable
+class CommandMenu(Protocol):
+    """A platform that shows people the bot's commands."""
+
+    async def publish_commands(self, entries: Sequence[MenuEntry]) -> bool:
+        """Makes the platform's menu these; False when it held them already. Raises PlatformFailure."""
+
+
 @runtime_checkable
 class CatchesUp(Protocol):
     """A platform that keeps nothing for us: after each gap it is read from the cursors of T1 on (R4, R5)."""

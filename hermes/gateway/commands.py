@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hermes.core.clock import Clock
 from hermes.core.events import MessageEvent
 from hermes.core.ids import SessionId
+from hermes.core.ports import MenuEntry
 from hermes.core.records import InboxRow, OutboxRow, Outcome
 from hermes.core.stores import Inbox, Turns
 from hermes.gateway.goals import GoalKeeper
@@ -93,6 +94,10 @@ class Commands:
         """Carries it out, ends the row as ``command`` and returns the line to be delivered."""
         spec = self.specs[command.name]
         if stale and spec.acts:
+    def menu(self) -> list[MenuEntry]:
+        """The registry as platforms show it."""
+        return [MenuEntry(spec.name, spec.help) for spec in self.specs.values() if spec.name != "start"]
+
             text = f"/{spec.name} arrived while I was away, so I did not carry it out. Send it again if you want it."
         else:
             text = await spec.handler(CommandCall(row, session, event, command.argument))
