@@ -88,16 +88,16 @@ class Commands:
         """Whether a command of that name exists; others are ordinary text for the model."""
         return name in self.specs
 
+    def menu(self) -> list[MenuEntry]:
+        """The registry as platforms show it."""
+        return [MenuEntry(spec.name, spec.help) for spec in self.specs.values() if spec.name != "start"]
+
     async def run(
         self, row: InboxRow, session: SessionId, event: MessageEvent, command: Command, *, stale: bool
     ) -> list[OutboxRow]:
         """Carries it out, ends the row as ``command`` and returns the line to be delivered."""
         spec = self.specs[command.name]
         if stale and spec.acts:
-    def menu(self) -> list[MenuEntry]:
-        """The registry as platforms show it."""
-        return [MenuEntry(spec.name, spec.help) for spec in self.specs.values() if spec.name != "start"]
-
             text = f"/{spec.name} arrived while I was away, so I did not carry it out. Send it again if you want it."
         else:
             text = await spec.handler(CommandCall(row, session, event, command.argument))
