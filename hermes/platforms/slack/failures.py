@@ -80,13 +80,13 @@ class FailureReader:
         headers = _headers(getattr(response, "headers", None))
         known = status if isinstance(status, int) else None
         if isinstance(data, Mapping) and isinstance(data.get("error"), str):
-            return self._refusal(error, dict(data), known, headers, what)
+            return self._refusal(dict(data), known, headers, what)
         if known == 200:
             return self.garbage(what)
         return self._status(error, known, data, headers, what)
 
     def _refusal(
-        self, error: BaseException, body: dict[str, Any], status: int | None, headers: dict[str, str], what: str
+        self, body: dict[str, Any], status: int | None, headers: dict[str, str], what: str
     ) -> DeliveryFacts:
         """``ok: false``, in words that name the scope that is missing, or the field that is wrong."""
         code = str(body["error"])
@@ -98,7 +98,6 @@ class FailureReader:
             text += "".join(f"\n{one}" for one in meta["messages"][:5])
         return DeliveryFacts(
             PLATFORM,
-            exception=_name(error),
             status=status,
             code=code,
             message=self.clean(text),

@@ -8,7 +8,16 @@ from queue import SimpleQueue
 from typing import Any
 
 from tests.waiting import until
-from tests.wire.gateway.harness import Chat, Discord, Gateway, Model, Slack, Telegram, configuration, free_port
+from tests.wire.gateway.harness import (
+    Chat,
+    Discord,
+    Gateway,
+    Model,
+    Slack,
+    Telegram,
+    configuration,
+    free_port,
+)
 from tests.wire.gateway.invariants import check_chats, check_disk, texts_done
 
 PATH = ("before_t1", "after_t1", "after_offset", "after_claim", "after_step_intent", "before_t2", "after_t2")
@@ -56,7 +65,7 @@ def play(outsides: SimpleQueue[tuple[Telegram, Model]], tmp: Path, number: int, 
 
 
 def play_on(telegram: Chat, model: Model, home: Path, number: int, scenario: Point) -> Ended:
-    """The scenario on one platform. Discord and Slack offer what was said after the first start, so that comes first."""
+    """The scenario on one platform. Two of them offer what was said after the first start, so that comes first."""
     kind, point = scenario
     chat = 10 + number
     first, second = f"«{number} first»", f"«{number} second»"

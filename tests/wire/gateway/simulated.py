@@ -191,6 +191,10 @@ class Slack(Simulator):
         """The bot's calls."""
         return [call for call in self.read("calls") if method in ("", call["method"])]
 
+    def connected(self) -> None:
+        """Until the bot listens: what was said before its first start is none of its business."""
+        self.read("wait", polls=1, timeout=20)
+
     def all_received(self) -> bool:
         """What was said while nobody listened is read in the history; its event comes again a minute later."""
         return True

@@ -39,6 +39,7 @@ def test_a_message_is_answered_and_what_is_said_while_it_is_down_is_answered_aft
         try:
             slack.order("channel", {"name": "C1"})
             gateway.start()
+            slack.connected()
             slack.say(10, "«one»")
             assert slack.wait(10, "«one»") == ["You said: «one»"]
             top = slack.order("say", {"chat": "C1", "text": "<@U0BOT> «in a channel»", "user": 20})

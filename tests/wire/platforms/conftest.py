@@ -93,7 +93,7 @@ async def slack(slack_sim: SlackSimulator) -> AsyncIterator[SlackPlatform]:
 
 def make_slack(sim: SlackSimulator, *, http: bool = False, **more: float) -> SlackPlatform:
     """An adapter for the simulator; nothing waits longer than a second."""
-    limits: dict[str, float] = {"request": 0.5, "connect": 0.5, "ping_interval": 0.2, "audit": 0.4, **more}
+    limits: dict[str, float] = {"request": 0.7, "connect": 1.0, "ping_interval": 0.2, "audit": 0.4, **more}
     secret, app = (sim.out.signing_secret, "") if http else ("", sim.app_token)
     keys = Keys(sim.token, app_token=app, signing_secret=secret)
     return SlackPlatform(keys, base_url=sim.base_url, limits=SlackLimits(**limits))  # type: ignore[arg-type]
