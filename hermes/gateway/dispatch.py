@@ -181,7 +181,10 @@ class Dispatch:
             session = await self.sessions.branch(row)
             self.courier.offer(await self.sessions.tell_branched(row, event))
         elif session in self.questions.waiting and await self.questions.answer(row, session, event):
-            self.on_outcome(Outcome.ANSWERED_QUESTION.value)
+            if event.attachments:  # they follow the answer into the turn that asked
+                self.waiting.add_joining(session, row.id, event)
+            else:
+                self.on_outcome(Outcome.ANSWERED_QUESTION.value)
             self._resume(session)
             return
         await self._join(row, session, event, command)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hermes.core.clock import Clock
 from hermes.core.events import ButtonEvent, MessageEvent
-from hermes.core.ids import SessionId
+from hermes.core.ids import InboxId, SessionId
 from hermes.core.records import InboxRow, Question
 from hermes.core.stores import Turns
 
+FILES_FOLLOW = "(the answer is what is attached: it follows)"
 NO_ANSWER = "(no answer came within the time allowed)"
 
 
@@ -28,18 +29,23 @@ class Questions:
         self.waiting.add(session)
 
     async def answer(self, row: InboxRow, session: SessionId, event: MessageEvent) -> bool:
-        """A plain reply answers an open ``clarify``; False if nothing was open."""
+        """A plain reply answers an open ``clarify``; False if nothing was open.
+
+        A reply with files answers it too, and its row stays open: the files go into the turn with it.
+        """
         question = await self._turns.open_question(session)
         if question is None or not self._may_answer(question, event.identity.user_id):
             return False
-        return await self._resolve(question, _chosen(question, event.text), row)
+        if event.attachments:
+            return await self._resolve(question, event.text or FILES_FOLLOW)
+        return await self._resolve(question, _chosen(question, event.text), row.id)
 
     async def button(self, row: InboxRow, session: SessionId, event: ButtonEvent) -> bool:
         """A pressed option; buttons are bound to a question and, in a group, to a person (R39)."""
         question = await self._turns.open_question(session)
         if question is None or not self._may_answer(question, event.identity.user_id):
             return False
-        return await self._resolve(question, _chosen(question, event.data), row)
+        return await self._resolve(question, _chosen(question, event.data), row.id)
 
     async def expire(self) -> list[SessionId]:
         """Questions past their bound get "no answer"; returns the sessions to wake."""
@@ -56,8 +62,8 @@ class Questions:
         self.waiting.discard(session)
         return bool(await self._turns.end_suspended(session, self._clock.now()))
 
-    async def _resolve(self, question: Question, text: str, row: InboxRow) -> bool:
-        done = await self._turns.answer_question(question.id, text, (row.id,), self._clock.now())
+    async def _resolve(self, question: Question, text: str, *by: InboxId) -> bool:
+        done = await self._turns.answer_question(question.id, text, by, self._clock.now())
         self.waiting.discard(question.session_id)
         return done
 

@@ -14,7 +14,7 @@ EVENT_CACHE = 5_000
 """Events kept beside their rows; beyond it a row is read again when its turn begins."""
 
 
-class Role(Enum):
+class Entrance(Enum):
     """What a waiting row is for."""
 
     MESSAGE = auto()
@@ -36,13 +36,13 @@ class Waiting:
     """Only the loop changes it; the writer's thread asks ``may_begin`` and ``event`` alone."""
 
     def __init__(self) -> None:
-        self._rows: dict[SessionId, dict[InboxId, Role]] = {}
+        self._rows: dict[SessionId, dict[InboxId, Entrance]] = {}
         self._session_of: dict[InboxId, SessionId] = {}
         self._events: dict[InboxId, Event] = {}
         self._commands: dict[SessionId, list[DueCommand]] = {}
 
     def add(
-        self, session: SessionId, row: InboxId, event: MessageEvent | None, role: Role = Role.MESSAGE
+        self, session: SessionId, row: InboxId, event: MessageEvent | None, role: Entrance = Entrance.MESSAGE
     ) -> None:
         """A row may enter a turn from now on; ``event``: what it means, where that is known."""
         self._rows.setdefault(session, {})[row] = role
@@ -50,9 +50,13 @@ class Waiting:
         if event is not None and len(self._events) < EVENT_CACHE:
             self._events[row] = event
 
+    def add_joining(self, session: SessionId, row: InboxId, event: MessageEvent) -> None:
+        """A row that may join the session's running turn."""
+        self.add(session, row, event, Entrance.STEER)
+
     def add_command(self, session: SessionId, row: InboxRow, event: MessageEvent) -> None:
         """A command that takes its place among the session's messages."""
-        self.add(session, row.id, None, Role.COMMAND)
+        self.add(session, row.id, None, Entrance.COMMAND)
         self._commands.setdefault(session, []).append(DueCommand(row, event))
 
     def knows(self, row: InboxId) -> bool:
@@ -79,7 +83,7 @@ class Waiting:
         rows = self._rows.get(session)
         if not rows:
             return ()
-        return [row for row, role in rows.items() if role is Role.STEER and self.may_begin(session, row)]
+        return [row for row, role in rows.items() if role is Entrance.STEER and self.may_begin(session, row)]
 
     def next_command(self, session: SessionId) -> DueCommand | None:
         """The session's first waiting command, whatever stands before it."""
@@ -122,7 +126,7 @@ class Waiting:
         session = self._session_of.pop(row, None)
         if session is not None:
             rows = self._rows[session]
-            if rows.pop(row) is Role.COMMAND:
+            if rows.pop(row) is Entrance.COMMAND:
                 left = [c for c in self._commands[session] if c.row.id != row]
                 if left:
                     self._commands[session] = left

@@ -12,7 +12,7 @@ from hermes.core.delivery import DeliveryFacts, Sent
 from hermes.core.events import AttachmentRef
 from hermes.core.transcript import ModelRequest, UserItem, load_item
 from tests.pictures import picture
-from tests.simulation.outside import PLATFORM, network_down, tool_call
+from tests.simulation.outside import PLATFORM, answer, network_down, tool_call
 from tests.simulation.test_kills import check_promises
 from tests.simulation.world import START, World
 
@@ -296,6 +296,44 @@ def test_files_are_kept_as_long_as_configured(make: Make) -> None:
     assert world.rows("SELECT count(*) FROM attachments") == [(1,)]
     world.run(2 * 86400)
     assert world.rows("SELECT count(*) FROM attachments") == [(0,)]
+
+
+def test_an_answer_in_files_reaches_the_turn_that_asked(make: Make) -> None:
+    world = make([tool_call("clarify", question="Which one?"), answer("That one.")], settings=SEEING)
+    world.say("help me choose")
+    world.run(10)
+    assert world.heard() == ["Which one?"]
+    send(world, "", photo("a"))
+    world.run(30)
+    assert world.heard() == ["Which one?", "That one."]
+    assert shown(world.model.requests[-1]) == [RED]
+    assert {outcome for _, outcome in world.outcomes()} == {"answered", "steered_into"}
+    assert world.rows("SELECT count(*) FROM turns") == [(1,)]
+
+
+@pytest.mark.parametrize("point", ["after_download", "after_step_intent", "before_t2"])
+def test_an_answer_in_files_survives_a_kill(make: Make, point: str) -> None:
+    world = make([tool_call("clarify", question="Which one?")], settings=SEEING)
+    world.say("help me choose")
+    world.run(10)
+    world.checkpoints.at = point
+    send(world, "this one", photo("a"))
+    world.run(120)
+    assert world.kills == 1
+    assert shown(world.model.requests[-1]) == [RED]
+    assert {outcome for _, outcome in world.outcomes()} <= {"answered", "merged_into", "steered_into"}
+    check_promises(world, {})
+
+
+def test_a_photo_steers_a_running_turn(make: Make) -> None:
+    steering = {**SEEING, "agent": {"busy_mode": "steer"}}
+    world = make([tool_call("session_search", query="tea"), answer("done")], settings=steering)
+    world.say("look for tea")
+    world.run(0.5)
+    send(world, "this tea", photo("a"))
+    world.run(60)
+    assert world.heard() == ["done"]
+    assert shown(world.model.requests[-1]) == [RED]
 
 
 def test_no_log_line_holds_what_is_in_a_file(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
