@@ -29,17 +29,18 @@ class Kind(IntEnum):
     LETTERS = 1
     DIGITS = 2
     SYMBOLS = 3
-    SPACES = 4
-    BREAKS = 5
-    HAN = 6
-    KANA = 7
-    HANGUL = 8
-    ALPHABETS = 9
-    ABUGIDAS = 10
-    OTHER = 11
-    MESSAGES = 12
-    TOOLS = 13
-    IMAGES = 14
+    MARKS = 4
+    SPACES = 5
+    BREAKS = 6
+    HAN = 7
+    KANA = 8
+    HANGUL = 9
+    ALPHABETS = 10
+    ABUGIDAS = 11
+    OTHER = 12
+    MESSAGES = 13
+    TOOLS = 14
+    IMAGES = 15
 
 
 Measure: TypeAlias = tuple[float, ...]
@@ -47,7 +48,7 @@ Measure: TypeAlias = tuple[float, ...]
 
 NOTHING: Measure = (0.0,) * len(Kind)
 _TEXT = tuple(kind for kind in Kind if kind < Kind.MESSAGES)
-_PRICE = (0.83, 0.045, 0.7, 0.8, 0.05, 0.85, 1.1, 1.0, 1.0, 0.45, 0.7, 1.5)
+_PRICE = (0.85, 0.035, 0.8, 1.05, 0.15, 0.05, 0.95, 1.1, 1.0, 1.0, 0.45, 0.7, 1.5)
 """Tokens of one occurrence of each kind of text; the Latin ones fitted to prose and code with 49,000 words known."""
 _LONG = 16
 _LONG_PRICE = 0.25
@@ -57,6 +58,7 @@ _SPEC_TOKENS = 8.0
 _ALPHABETS = "\u00c0-\u024f\u0370-\u058f\u10a0-\u10ff\u1e00-\u1fff"
 _WORD = re.compile("[A-Z\u00c0-\u00de]?[a-z\u00df-\u024f\u1e00-\u1eff]+|[A-Z\u00c0-\u00de]+")
 _LONG_RUN = re.compile(r"[a-z]{17,}|[A-Z]{17,}")
+_SYMBOLS = re.compile("[!-/:-@\\[-`{-~]+")
 _BREAK = re.compile(r"\s{2,}|[\n\r\t]")
 _RUNS = (
     (Kind.HAN, re.compile("[\u2e80-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uff65\U00020000-\U0003ffff]+")),
@@ -85,7 +87,8 @@ def measure(text: str) -> Measure:
         excess = sum(len(run) - _LONG for run in _LONG_RUN.findall(text))
         counts[Kind.LETTERS] += excess * _LONG_PRICE / _PRICE[Kind.LETTERS]
     counts[Kind.DIGITS] = len(without) - len(symbols)
-    counts[Kind.SYMBOLS] = len(symbols) - spaces
+    counts[Kind.SYMBOLS] = runs = len(_SYMBOLS.findall(text))
+    counts[Kind.MARKS] = len(symbols) - spaces - runs
     counts[Kind.SPACES] = spaces
     counts[Kind.BREAKS] = len(_BREAK.findall(text)) if spaces else 0
     beyond = len(text) - len(raw)
@@ -140,13 +143,14 @@ def _with(text: Measure, *, messages: int = 0, tools: float = 0.0, images: int =
 
 # ---- what usage counts teach ----------------------------------------------------------------------
 
-LEAST, MOST = 0.05, 30.0
-"""Bounds of a multiplier."""
-_OWN = (0.12, 0.3, 0.5, 0.25, 0.5, 0.3, 0.9, 0.9, 0.9, 0.8, 0.8, 0.6, 0.4, 1.0, 0.5)
+LEAST = (0.1, 0.4, 0.3, 0.3, 0.2, 0.2, 0.1, 0.45, 0.45, 0.45, 0.45, 0.45, 0.3, 0.3, 0.02, 0.2)
+MOST = 40.0
+"""Bounds of a multiplier: no vocabulary is better than that; only a template may leave tools out altogether."""
+_OWN = (0.12, 0.3, 0.5, 0.25, 0.5, 0.5, 0.3, 0.9, 0.9, 0.9, 0.8, 0.8, 0.6, 0.4, 1.0, 0.5)
 """Doubt about each kind by itself. Templates differ widely in what they make of messages and tools."""
 _SHARED = 0.08
 """Doubt about a vocabulary as a whole."""
-_BYTES = (0.1, 1.0, 1.0, 1.0, 1.0, 0.1, 3.0, 3.0, 3.0, 2.0, 2.8, 3.5)
+_BYTES = (0.1, 1.0, 1.0, 1.0, 1.0, 1.0, 0.1, 3.0, 3.0, 3.0, 2.0, 2.8, 3.5)
 """Tokens of one occurrence of each kind where a vocabulary knows next to nothing but bytes."""
 _NOISE, _NOISE_TOKENS = 0.015, 3.0
 """Expected error of one prompt: its share, and tokens."""
@@ -192,7 +196,7 @@ def _prior(factors: Sequence[float], merit: float) -> Filter:
 
 PRIOR = Calibration((
     _prior((1.0,) * len(Kind), 0.0),
-    _prior((*(b / p for b, p in zip(_BYTES, _PRICE, strict=True)), 3.0, 3.0, 1.0), -3.0),
+    _prior((*(b / p for b, p in zip(_BYTES, _PRICE, strict=True)), 3.0, 1.5, 1.0), -1.5),
 ))  # fmt: skip
 """Nothing was counted yet. Vocabularies of bytes are rare, so theirs must first prove itself."""
 _DECIDED = 6
@@ -238,9 +242,7 @@ def _corrected(idea: Filter, measured: Measure, counted: int) -> Filter:
     spread = _dot(along, measured) + (_NOISE * counted + _NOISE_TOKENS) ** 2
     gain = [value / spread for value in along]
     error = counted - _dot(measured, idea.factors)
-    factors = tuple(
-        min(MOST, max(LEAST, factor + g * error)) for factor, g in zip(idea.factors, gain, strict=True)
-    )
+    factors = _bounded(factor + g * error for factor, g in zip(idea.factors, gain, strict=True))
     after = tuple(tuple(doubt[a][b] - gain[a] * along[b] for b in range(size)) for a in range(size))
     return Filter(factors, after, idea.merit - error**2 / (2 * spread) - math.log(spread) / 2)
 
@@ -282,8 +284,11 @@ def _idea(merit: float, factors: Sequence[float], upper: Sequence[float]) -> Fil
     for a in range(size):
         for b in range(a, size):
             doubt[a][b] = doubt[b][a] = float(next(place))
-    bounded = tuple(min(MOST, max(LEAST, float(factor))) for factor in factors)
-    return Filter(bounded, tuple(map(tuple, doubt)), merit)
+    return Filter(_bounded(map(float, factors)), tuple(map(tuple, doubt)), merit)
+
+
+def _bounded(factors: Iterable[float]) -> tuple[float, ...]:
+    return tuple(min(MOST, max(least, factor)) for factor, least in zip(factors, LEAST, strict=True))
 
 
 def _short(value: float) -> float:

@@ -103,7 +103,7 @@ def test_whatever_is_counted_the_multipliers_stay_within_bounds(counts: list[tup
     calibration = PRIOR
     for items, counted in counts:
         calibration = learned(calibration, prompt_measure("s", items), counted)  # type: ignore[arg-type]
-        assert all(LEAST <= factor <= MOST for factor in calibration.factors)
+        assert all(least <= factor <= MOST for least, factor in zip(LEAST, calibration.factors, strict=True))
         doubt = calibration.ideas[0].doubt
         assert all(math.isfinite(value) for row in doubt for value in row)
         assert all(doubt[k][k] >= 0 for k in Kind)
