@@ -31,7 +31,7 @@ from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.questions import Questions
 from hermes.gateway.replies import PlatformReplies
 from hermes.gateway.session_commands import SessionCommands, is_again
-from hermes.gateway.waiting import DueCommand, Role, Waiting
+from hermes.gateway.waiting import DueCommand, Entrance, Waiting
 from hermes.policy.busy import QUEUED, REFUSED, Begin, BusyMode, Interrupt, Queue, Refuse, Steer, when_busy
 from hermes.policy.routing import Command, Lane, command_is_stale, lane_of, parse_command, speaks
 from hermes.runtime.lanes import LaneRun, Lanes
@@ -219,7 +219,7 @@ class Dispatch:
                 if isinstance(now, Begin) and self.sessions is not None and not self.waiting.count(session):
                     await self._fresh(session, event)
                 # after a restart the turn it was to steer may not have been resumed yet
-                role = Role.STEER if mode is BusyMode.STEER else Role.MESSAGE
+                role = Entrance.STEER if mode is BusyMode.STEER else Entrance.MESSAGE
                 self.waiting.add(session, row.id, event, role)
             case Queue(place):
                 self.waiting.add(session, row.id, event)
