@@ -14,7 +14,7 @@ from hermes.core.clock import Clock
 from hermes.core.errors import HermesError, ToolError
 from hermes.core.ids import IntentId, QuestionId, SessionId
 from hermes.core.ports import Replies, Tool, ToolOutput, TurnObserver
-from hermes.core.principals import PrincipalId
+from hermes.core.principals import PrincipalId, Role
 from hermes.core.records import Claim, Question, StartedTool, ToolEffect, ToolIntent, ToolOutcome
 from hermes.core.stores import Turns
 from hermes.core.transcript import (
@@ -63,6 +63,7 @@ class Toolbox:
         question_timeout: float = 3600.0,
         guardrails: GuardSettings | None = None,
         max_parallel: int = 8,
+        guest_tools: Sequence[str] = (CLARIFY,),
         on_question: Callable[[SessionId], None] = lambda session: None,
     ) -> None:
         self._tools: Mapping[str, Tool] = {t.spec.name: t for t in tools}
@@ -74,12 +75,15 @@ class Toolbox:
         self.question_timeout = question_timeout
         self.guardrails = guardrails or GuardSettings()
         self.max_parallel = max_parallel
+        self.guest_tools = frozenset(guest_tools)
         self._on_question = on_question
 
-    @property
-    def specs(self) -> tuple[ToolSpec, ...]:
-        """As a model sees them, in a stable order."""
-        return tuple(t.spec for t in self._tools.values())
+    def specs_for(self, role: Role) -> tuple[ToolSpec, ...]:
+        """What a turn of this role may use, as a model sees it, in a stable order."""
+        return tuple(t.spec for name, t in self._tools.items() if self._may_use(role, name))
+
+    def _may_use(self, role: Role, name: str) -> bool:
+        return role > Role.GUEST or name in self.guest_tools
 
     async def guard(self, claim: Claim) -> TurnGuard:
         """The guard of a claimed turn; a resumed one knows what an earlier process did in it (R11)."""
@@ -105,8 +109,8 @@ class Toolbox:
 
     async def _execute(self, claim: Claim, call: ToolCall) -> ToolResultItem:
         tool = self._tools.get(call.name)
-        if tool is None:
-            known = ", ".join(self._tools)
+        if tool is None or not self._may_use(claim.role, call.name):
+            known = ", ".join(spec.name for spec in self.specs_for(claim.role))
             return _failed(call, f"There is no tool {call.name!r}. The tools are: {known}.")
         try:
             arguments = _arguments(call.arguments)

@@ -38,6 +38,7 @@ from hermes.core.governor import Park, Parking
 from hermes.core.ids import TurnId
 from hermes.core.money import Limit, Purpose, Refusal, Reservation
 from hermes.core.ports import Replies, TurnEnd, TurnInput, TurnObserver
+from hermes.core.principals import Role
 from hermes.core.records import (
     Claim,
     InputItem,
@@ -121,7 +122,7 @@ class TurnLoop:
         new = self._inputs(claim, inputs)
         tokens = 0
         if self.pipeline.targets[0].price is not None:  # the history is not read on the writer's thread
-            frame = self.frame(claim.address.platform)
+            frame = self.frame(claim.address.platform, claim.role)
             told = prompt_tokens(ModelRequest("", frame.system, tuple(one.item for one in new), frame.tools))
             tokens = sum(map(text_tokens, claim.history)) + told
         return self._intent(claim, 1, new, tokens)
@@ -186,7 +187,7 @@ class TurnLoop:
     def _open(self, claim: Claim, observer: TurnObserver) -> _Going:
         account = self._accounts[claim.turn_id] = self.money.open(claim.turn_id)
         account.spent = Spent(tokens=claim.spent_tokens)
-        started, frame = self._clock.monotonic(), self.frame(claim.address.platform)
+        started, frame = self._clock.monotonic(), self.frame(claim.address.platform, claim.role)
         deadline = started + self.turn_deadline - claim.active_seconds
         compaction = self.compactor.turn(claim, frame, observer, deadline, account)
         return _Going(claim, observer, started, account, deadline, frame, compaction)
@@ -245,9 +246,9 @@ class TurnLoop:
         quote = self.money.quote(claim.turn_id, Purpose.TURN, target, tokens)
         return StepIntent(claim.turn_id, claim.epoch, step, new, quote)
 
-    def frame(self, platform: str) -> Frame:
+    def frame(self, platform: str, role: Role = Role.USER) -> Frame:
         """What goes with every call of a conversation on ``platform``."""
-        return Frame(self.instructions.system(platform), self._toolbox.specs)
+        return Frame(self.instructions.system(platform), self._toolbox.specs_for(role))
 
     def _inputs(self, claim: Claim, inputs: Sequence[TurnInput]) -> tuple[InputItem, ...]:
         if claim.goal_words:

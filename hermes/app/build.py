@@ -22,6 +22,7 @@ from hermes.app.credentials import CredentialFile, make_pool
 from hermes.app.hooks import Hooks
 from hermes.app.instructions import instructions
 from hermes.app.parts import Gateway, Machine
+from hermes.app.people import make_people
 from hermes.app.secrets import api_key
 from hermes.config.model import Config
 from hermes.core.ports import Provider, Tool
@@ -161,14 +162,20 @@ def build(
         width=config.agent.max_concurrent_turns, on_outcome=machine.metrics.turn_ended,
     )  # fmt: skip
     usage = _more_commands(config, db, machine, stores, agent, dispatch, ingest, hooks)
+    people = make_people(
+        config, db, access, stores.outbox, out.replies, clock, machine.supervisor, out.courier.offer
+    )
+    ingest.on_knock = people.knocked
+    commands.add(*people.specs)
     actions = Actions(
         stores.inbox, stores.outbox, stores.sessions, book, out.replies, clock, out.courier.offer, dispatch.readmit,
-        agent.pipeline.repairs.learned, usage,
+        agent.pipeline.repairs.learned, usage, people,
     )  # fmt: skip
     gateway = Gateway(
         config, db, stores.turns, stores.sessions, stores.outbox, book, made, access, ingest, dispatch, agent.lane,
         out.courier, out.sweep, out.pacer, links, agent.questions, out.replies, out.views, agent.runner,
         agent.toolbox, out.bus, health, door, actions, agent.governor, agent.outages,
+        people,
     )  # fmt: skip
     hooks.gateway = attach(gateway, machine, stores.media)
     return gateway
@@ -332,6 +339,7 @@ def _toolbox(
         tools, turns, replies, machine.clock, machine.checkpoints,
         result_chars=config.tools.max_result_bytes, question_timeout=config.approvals.timeout,
         guardrails=settings.guardrails(config), max_parallel=config.tools.max_parallel, on_question=questions.asked,
+        guest_tools=config.tools.guest_tools,
     )  # fmt: skip
 
 

@@ -50,7 +50,9 @@ def make_platform(name: str, config: PlatformConfig, network: Network) -> Platfo
     match config:
         case TelegramConfig():
             from hermes.platforms.telegram.adapter import TelegramPlatform
+            from hermes.platforms.telegram.webhook import Webhook
 
+            hook = config.webhook
             return TelegramPlatform(
                 config.token.get_secret_value(),
                 base_url=config.base_url,
@@ -60,6 +62,7 @@ def make_platform(name: str, config: PlatformConfig, network: Network) -> Platfo
                 read_timeout=config.read_timeout,
                 resolver=network.resolver,
                 proxy=network.proxy,
+                webhook=Webhook(hook.url, hook.secret.get_secret_value()) if hook.url else None,
             )
         case DiscordConfig():
             from hermes.platforms.discord.create import create as create_discord

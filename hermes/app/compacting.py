@@ -80,7 +80,7 @@ def compress_command(runner: TurnLoop, machine: Machine) -> CommandSpec:
         if principal is None:
             return "There is nothing to compress yet."
         deadline = machine.clock.monotonic() + runner.turn_deadline
-        frame = runner.frame(call.event.address.platform)
+        frame = runner.frame(call.event.address.platform, call.role)
         return await runner.compactor.compress(call.session, principal, frame, call.argument, deadline)
 
     return CommandSpec("compress", "WORDS – summarise the older part now, above all what concerns these", compress)

@@ -24,6 +24,7 @@ from hermes.app.catalogue import make_platform
 from hermes.app.figures import Figures
 from hermes.app.loading import load
 from hermes.app.parts import Gateway, Machine
+from hermes.app.people import make_people
 from hermes.app.run import housekeeping
 from hermes.app.secrets import secrets_in
 from hermes.config.environment import Environment
@@ -34,6 +35,7 @@ from hermes.core.ports import Platform
 from hermes.core.records import TurnCause
 from hermes.gateway.actions import Actions
 from hermes.gateway.control import ControlServer
+from hermes.gateway.ingest import AccessBook
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.replies import PlatformReplies
 from hermes.gateway.usage import UsageBook
@@ -174,6 +176,7 @@ def _machine(
 async def _listen(gateway: Gateway, machine: Machine) -> ControlServer:
     await gateway.pacer.load()
     await gateway.questions.load()
+    await gateway.people.load()
     await gateway.outages.load(gateway.governor.load)
     path = machine.home / "control.sock"
     control = ControlServer(path, gateway.door, gateway.actions, _no_page, new_key, machine.supervisor)
@@ -210,7 +213,7 @@ async def _act(home: Path, config: Config, what: Callable[[Actions], Awaitable[T
     db = ThreadedDatabase(home / "state.db")
     try:
         await db.open()
-        return await what(await _actions(config, db, platforms, clock))
+        return await what(await _actions(config, db, platforms, clock, supervisor))
     finally:
         await db.aclose()
         for platform in platforms:
@@ -231,13 +234,15 @@ def _usage(config: Config, db: ThreadedDatabase, clock: SystemClock) -> UsageBoo
 
 
 async def _actions(
-    config: Config, db: ThreadedDatabase, platforms: PlatformBook, clock: SystemClock
+    config: Config, db: ThreadedDatabase, platforms: PlatformBook, clock: SystemClock, supervisor: Supervisor
 ) -> Actions:
     max_age = config.gateway.max_age
+    outbox, replies = SqliteOutbox(db, max_age=max_age), PlatformReplies(platforms, clock, max_age)
+    access = AccessBook({}, owner_platforms=frozenset())
+    people = make_people(config, db, access, outbox, replies, clock, supervisor, lambda rows: None)
     learned = LearnedBook(clock, SqliteLearned(db))
     await learned.load()
     return Actions(
-        SqliteInbox(db), SqliteOutbox(db, max_age=max_age), SqliteSessions(db), platforms,
-        PlatformReplies(platforms, clock, max_age), clock, offer=lambda rows: None, readmit=lambda row: None,
-        learned=learned, usage=_usage(config, db, clock),
+        SqliteInbox(db), outbox, SqliteSessions(db), platforms, replies, clock, offer=lambda rows: None,
+        readmit=lambda row: None, learned=learned, usage=_usage(config, db, clock), people=people,
     )  # fmt: skip

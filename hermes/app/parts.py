@@ -26,6 +26,7 @@ from hermes.gateway.links import Links
 from hermes.gateway.live import LiveBus
 from hermes.gateway.outages import Outages
 from hermes.gateway.pacer import Pacer
+from hermes.gateway.people import People
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.questions import Questions
 from hermes.gateway.replies import PlatformReplies
@@ -98,6 +99,7 @@ class Gateway:
     actions: Actions
     governor: Governor
     outages: Outages
+    people: People
     media: SqliteMedia | None = None
     draining: bool = False
     started: bool = False

@@ -95,6 +95,8 @@ class Reloader:
         g.health.settings = settings.health_settings(config)
         g.turns.uncertain = config.gateway.delivery.uncertain.value
         g.views.settings = settings.view_settings(config)
+        g.people.policy = settings.pairing_policy(config)
+        g.toolbox.guest_tools = frozenset(config.tools.guest_tools)
         g.toolbox.result_chars = config.tools.max_result_bytes
         g.toolbox.question_timeout = config.approvals.timeout
         g.toolbox.guardrails = settings.guardrails(config)

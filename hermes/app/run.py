@@ -17,6 +17,7 @@ from aiohttp.resolver import ThreadedResolver
 
 from hermes.app import settings
 from hermes.app.build import build, new_key
+from hermes.app.calling import hooks_of
 from hermes.app.credentials import CredentialFile
 from hermes.app.figures import Figures
 from hermes.app.pagetoken import new_token, page_url
@@ -175,6 +176,7 @@ async def _start(
     clock, config = machine.clock, loaded.config
     await gateway.pacer.load()
     await gateway.questions.load()
+    await gateway.people.load()
     await gateway.outages.load(gateway.governor.load)
     await gateway.runner.pipeline.repairs.learned.load()
     doubtful = await gateway.outbox.recover(
@@ -187,7 +189,9 @@ async def _start(
     redactor.register(token)
     host, port = settings.bind_of(config)
     limits, cookie_age, hosts = settings.page(config)
-    server = WebServer(gateway.door, PageAuth(token, cookie_age, hosts), clock, limits, as_dict)
+    server = WebServer(
+        gateway.door, PageAuth(token, cookie_age, hosts), clock, limits, as_dict, hooks_of(gateway.platforms)
+    )
     await server.start(host, port)
     url = page_url(host, server.port, token)
     control = ControlServer(

@@ -18,6 +18,7 @@ from hermes.config.prices import price_of
 from hermes.config.sections import Overflow
 from hermes.core.delivery import Uncertain
 from hermes.core.money import Caps
+from hermes.core.people import PairingPolicy
 from hermes.core.ports import Provider
 from hermes.gateway.dispatch import DispatchSettings
 from hermes.gateway.health import HealthSettings
@@ -44,6 +45,13 @@ def access_policies(config: Config) -> dict[str, AccessPolicy]:
         name: AccessPolicy(
             allow_all=platform.allow_all_users,
             allowed_users=frozenset(str(u) for u in platform.allowed_users),
+            owners=frozenset(platform.owners),
+            guests=frozenset(platform.guests),
+            allowed_roles=frozenset(platform.allowed_roles),
+            allowed_chats=frozenset(platform.allowed_chats),
+            pairing=platform.pairing,
+            require_mention=platform.require_mention,
+            free_chats=frozenset(platform.free_chats),
         )
         for name, platform in config.platforms.items()
         if platform.enabled and isinstance(platform, ChatPlatformConfig)
@@ -216,6 +224,12 @@ def dispatch_settings(config: Config, ready_at: float = 0.0) -> DispatchSettings
         max_age=config.gateway.max_age, ready_at=ready_at, busy_mode=agent.busy_mode, queue_limit=agent.queue_limit,
         queue_notice_after=agent.queue_notice_after,
     )  # fmt: skip
+
+
+def pairing_policy(config: Config) -> PairingPolicy:
+    """How codes are offered."""
+    chosen = config.gateway.pairing
+    return PairingPolicy(chosen.valid_for, chosen.every, chosen.pending)
 
 
 def reset_policy(config: Config) -> ResetPolicy:

@@ -167,6 +167,40 @@ def usage(
     return do(days, ctx.obj)
 
 
+pairing = typer.Typer(rich_markup_mode=None, help="Who waits to be let in, and who was (`pairing: true`).")
+app.add_typer(pairing, name="pairing")
+
+
+@pairing.command("list")
+def list_pairing(ctx: typer.Context) -> int:
+    """Strangers who were shown a code, and everybody who was let in."""
+    from hermes.cli.pairing import list_people as do
+
+    return do(ctx.obj)
+
+
+@pairing.command("approve")
+def approve_pairing(
+    ctx: typer.Context,
+    code: Annotated[str, typer.Argument(help="The code that the stranger was shown.")],
+    role: Annotated[str, typer.Option(help="user or guest.")] = "user",
+) -> int:
+    """Lets in the person who was shown this code."""
+    from hermes.cli.pairing import approve as do
+
+    return do(code, role, ctx.obj)
+
+
+@pairing.command("revoke")
+def revoke_pairing(
+    ctx: typer.Context, who: Annotated[str, typer.Argument(help="PLATFORM:USER, as `list` shows them.")]
+) -> int:
+    """Makes somebody a stranger again."""
+    from hermes.cli.pairing import revoke as do
+
+    return do(who, ctx.obj)
+
+
 learned = typer.Typer(rich_markup_mode=None, help="What repairs taught about models, beyond the configuration.")
 app.add_typer(learned, name="learned")
 

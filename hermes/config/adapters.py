@@ -42,6 +42,23 @@ class ChatPlatformConfig(PlatformConfig):
     allow_all_users: Flag = key(
         False, "Anybody may talk to the bot, and spend the owner's money.", reload=Reload.LIVE
     )
+    owners: Identifiers = key(
+        (), "Ids of those who run the bot; none: the only one in allowed_users, if it is one.", reload=Reload.LIVE
+    )
+    guests: Identifiers = key(
+        (), "Ids of people who may talk, with the tools of tools.guest_tools only.", reload=Reload.LIVE
+    )
+    allowed_roles: Identifiers = key(
+        (), "Ids of the platform's roles whose bearers may talk (Discord).", reload=Reload.LIVE
+    )
+    allowed_chats: Identifiers = key((), "Ids of groups whose members may talk, there only.", reload=Reload.LIVE)
+    require_mention: Flag = key(
+        True, "In groups only what names the bot, replies to it or is a command is heard.", reload=Reload.LIVE
+    )
+    free_chats: Identifiers = key((), "Ids of groups in which every message is heard.", reload=Reload.LIVE)
+    pairing: Flag = key(
+        False, "Strangers who write privately are shown a code by which an owner lets them in.", reload=Reload.LIVE
+    )
     home_channel: ChatId = key(
         "", "Chat id that gets notices and scheduled output; empty: set by /sethome.", reload=Reload.LIVE
     )
@@ -52,14 +69,16 @@ class ChatPlatformConfig(PlatformConfig):
     """The same in words."""
 
     def complaints(self) -> tuple[Complaint, ...]:
+        lists = {"allowed_users": self.allowed_users, "owners": self.owners, "guests": self.guests}
         return tuple(
             Complaint(
-                f"allowed_users.{at}",
+                f"{name}.{at}",
                 "a text that can be nobody's id",
                 self.user_id_says,
                 "ids, not names; the log and the page show the id of whoever writes to the bot",
             )
-            for at, one in enumerate(self.allowed_users)
+            for name, users in lists.items()
+            for at, one in enumerate(users)
             if not self.user_id.match(one)
         )
 

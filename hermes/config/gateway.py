@@ -63,6 +63,14 @@ class RestartIntensity(Section):
     seconds: Duration = key(300.0, "Within this time.", gt=0)
 
 
+class PairingConfig(Section):
+    """Codes by which strangers are let in and accounts joined (`platforms.NAME.pairing`, /pair)."""
+
+    valid_for: Duration = key(3600.0, "How long a code is good for.", gt=0, le=86_400)
+    every: Duration = key(3600.0, "Shortest time between two codes shown to one stranger.", ge=0)
+    pending: Whole = key(50, "Most strangers with a code at once.", ge=1)
+
+
 class GatewayConfig(Section):
     bind: Bind = key(
         "127.0.0.1:8642", "Where page, probes and API listen; HERMES_BIND overrides.", reload=Reload.PROCESS
@@ -78,6 +86,7 @@ class GatewayConfig(Section):
     restart_intensity: RestartIntensity = key(
         RestartIntensity, "When failing parts end the process.", reload=Reload.PROCESS
     )
+    pairing: PairingConfig = key(PairingConfig, "Codes that let strangers in.")
     disk_floor: Size = key(200 * 2**20, "Free bytes below which intake stops.", ge=0)
     ballast: Size = key(2**20, "Bytes kept aside that pay for the last notices.", reload=Reload.PROCESS, ge=0)
     ready_max_age: Duration = key(120.0, "Age of the oldest waiting row at which /readyz fails.", gt=0)

@@ -233,6 +233,7 @@ class ToolsConfig(Section):
 
     roots: Texts = key((), "Folders the file tools may touch; empty: the folder `work` in HERMES_HOME.")
     timeout: Duration = key(60.0, "Longest time of a tool call that names none.", gt=0)
+    guest_tools: Texts = key(("clarify",), "Tools that a turn may use in which a guest has a say.")
     max_parallel: Whole = key(8, "Most tool calls of one step at once.", ge=1)
     max_read_bytes: Size = key(256 * 1024, "Most bytes one read returns.", gt=0)
     max_write_bytes: Size = key(4 * 2**20, "Most bytes one write takes.", gt=0)

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import NewType
 
 PrincipalId = NewType("PrincipalId", str)
 """The person (or the group) that sessions, memory, approvals and budgets belong to."""
+
+
+class Role(IntEnum):
+    """What somebody who may talk may do; a higher role may do all that a lower one may."""
+
+    GUEST = 1
+    """Talks, with the tools of `tools.guest_tools` only, and commands that concern their own conversation."""
+    USER = 2
+    OWNER = 3
+    """Also lets others in and handles the gateway itself."""
 
 
 class ChatKind(StrEnum):
@@ -27,6 +37,7 @@ class Identity:
     user_id: str
     display: str = ""
     is_bot: bool = False
+    roles: frozenset[str] = frozenset()  # ids of the platform's own roles, where it has such (Discord)
 
     @property
     def is_ourselves(self) -> bool:

@@ -9,7 +9,7 @@ from hermes.core.delivery import Operation
 from hermes.core.events import Address, RawUpdate
 from hermes.core.ids import DeliveryId, InboxId, IntentId, MessageSeq, QuestionId, SessionId, TurnId
 from hermes.core.money import Quote, Refusal, Reservation, Settlement
-from hermes.core.principals import ChatRef, PrincipalId
+from hermes.core.principals import ChatRef, PrincipalId, Role
 from hermes.core.transcript import Item, ToolResultItem
 from hermes.core.urgency import Urgency
 
@@ -206,6 +206,7 @@ class Claim:
     goal_words: str = ""  # what a turn that a standing goal began is told; its rows are empty
     spent_tokens: int = 0  # by its calls so far, all processes together
     urgency: Urgency = Urgency.INTERACTIVE  # that of its most urgent input
+    role: Role = Role.USER  # the least of its inputs' authors
     reservation: Reservation | Refusal | None = None  # the first step's, where the claim began it
 
 

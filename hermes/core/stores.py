@@ -8,7 +8,7 @@ from typing import Protocol
 from hermes.core.events import Address
 from hermes.core.ids import DeliveryId, InboxId, QuestionId, SessionId, TurnId
 from hermes.core.money import Refusal, Reservation
-from hermes.core.principals import PrincipalId
+from hermes.core.principals import PrincipalId, Role
 from hermes.core.records import (
     Accepted,
     Admitted,
@@ -99,7 +99,7 @@ class Turns(Protocol):
         self,
         session: SessionId,
         now: float,
-        allowed: Callable[[InboxRow], bool | None],
+        allowed: Callable[[InboxRow], Role | bool | None],
         first_step: Callable[[Claim], StepIntent | None] | None = None,
     ) -> Claim | None:
         """The session's unfinished turn, else a new one over its ``new`` rows, else None.
@@ -108,7 +108,8 @@ class Turns(Protocol):
         (``Claim.begun``); it runs on the writer's thread, must be pure and quick, and may say None.
 
         Rows that ``allowed`` refuses end as ``ignored(access)`` (R6); None leaves a row for
-        later. Raises the epoch of a resumed turn.
+        later; a role says what its author may do, and the turn may do what the least of them may.
+        Raises the epoch of a resumed turn.
         """
 
     async def transcript(self, session: SessionId) -> tuple[str, ...]:
@@ -125,12 +126,12 @@ class Turns(Protocol):
         turn: TurnId,
         epoch: int,
         rows: Sequence[InboxId],
-        allowed: Callable[[InboxRow], bool],
+        allowed: Callable[[InboxRow], bool | None],
         now: float,
     ) -> list[InboxRow]:
         """Those of the ``new`` rows that may run become inputs of a running turn; unused ones go back at T2 (R10).
 
-        Rows that ``allowed`` refuses end as ``ignored(access)``. Raises LostFence.
+        Rows that ``allowed`` refuses end as ``ignored(access)``; None leaves a row for later. Raises LostFence.
         """
 
     async def finish_step(self, result: StepResult, now: float) -> None:

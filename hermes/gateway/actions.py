@@ -12,6 +12,7 @@ from hermes.core.ids import DeliveryId, InboxId
 from hermes.core.learned import LearnedFacts
 from hermes.core.records import InboxRow, OutboxRow
 from hermes.core.stores import Inbox, Outbox, Sessions
+from hermes.gateway.people import People
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.replies import PlatformReplies
 from hermes.gateway.usage import UsageBook
@@ -33,6 +34,7 @@ class Actions:
     readmit: Callable[[InboxRow], None]
     learned: LearnedFacts
     usage: UsageBook
+    people: People
 
     async def send(self, target: str, text: str) -> dict[str, object]:
         """``PLATFORM:CHAT`` or ``PLATFORM:CHAT:THREAD``; the message is in the durable outbox when this returns."""

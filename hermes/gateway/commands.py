@@ -9,6 +9,7 @@ from hermes.core.clock import Clock
 from hermes.core.events import MessageEvent
 from hermes.core.ids import SessionId
 from hermes.core.ports import MenuEntry
+from hermes.core.principals import Role
 from hermes.core.records import InboxRow, OutboxRow, Outcome
 from hermes.core.stores import Inbox, Turns
 from hermes.gateway.goals import GoalKeeper
@@ -26,6 +27,7 @@ class CommandCall:
     session: SessionId
     event: MessageEvent
     argument: str
+    role: Role = Role.USER
 
 
 Handler = Callable[[CommandCall], Awaitable[str]]
@@ -33,12 +35,16 @@ Handler = Callable[[CommandCall], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class CommandSpec:
-    """A command's name, its line in /help, and what it does; ``acts`` ones are refused when stale (R9)."""
+    """A command's name, its line in /help, and what it does; ``acts`` ones are refused when stale (R9).
+
+    ``least``: whoever is less than this is not heard.
+    """
 
     name: str
     help: str
     handler: Handler
     acts: bool = True
+    least: Role = Role.USER
 
 
 class Commands:
@@ -68,14 +74,14 @@ class Commands:
         self._model = model
         self.goals: GoalKeeper | None = None
         specs = (
-            CommandSpec("help", "this list", self._help, acts=False),
-            CommandSpec("start", "say hello", self._start, acts=False),
-            CommandSpec("stop", "stop what I am doing and drop what is queued", self._stop),
-            CommandSpec("steer", "TEXT – tell me something while I work on an answer", self._needs_text, acts=False),
-            CommandSpec("queue", "TEXT – ask something that waits for its turn", self._needs_text, acts=False),
+            CommandSpec("help", "this list", self._help, acts=False, least=Role.GUEST),
+            CommandSpec("start", "say hello", self._start, acts=False, least=Role.GUEST),
+            CommandSpec("stop", "stop what I am doing and drop what is queued", self._stop, least=Role.GUEST),
+            CommandSpec("steer", "TEXT – say something while I work", self._needs_text, acts=False, least=Role.GUEST),
+            CommandSpec("queue", "TEXT – ask something that waits", self._needs_text, acts=False, least=Role.GUEST),
             CommandSpec("status", "how the gateway is doing", self._status_of, acts=False),
-            CommandSpec("new", "begin a new conversation", self._new),
-            CommandSpec("reset", "the same as /new", self._new),
+            CommandSpec("new", "begin a new conversation", self._new, least=Role.GUEST),
+            CommandSpec("reset", "the same as /new", self._new, least=Role.GUEST),
             CommandSpec("model", "which model answers", self._model_of, acts=False),
         )
         self.specs: dict[str, CommandSpec] = {s.name: s for s in specs}
@@ -93,14 +99,23 @@ class Commands:
         return [MenuEntry(spec.name, spec.help) for spec in self.specs.values() if spec.name != "start"]
 
     async def run(
-        self, row: InboxRow, session: SessionId, event: MessageEvent, command: Command, *, stale: bool
+        self,
+        row: InboxRow,
+        session: SessionId,
+        event: MessageEvent,
+        command: Command,
+        *,
+        stale: bool,
+        role: Role = Role.USER,
     ) -> list[OutboxRow]:
         """Carries it out, ends the row as ``command`` and returns the line to be delivered."""
         spec = self.specs[command.name]
+        if role < spec.least:
+            return await self._inbox.finish([row.id], Outcome.IGNORED, now=self._clock.now(), reason="role")
         if stale and spec.acts:
             text = f"/{spec.name} arrived while I was away, so I did not carry it out. Send it again if you want it."
         else:
-            text = await spec.handler(CommandCall(row, session, event, command.argument))
+            text = await spec.handler(CommandCall(row, session, event, command.argument, role))
         return await self._inbox.finish(
             [row.id],
             Outcome.COMMAND,
@@ -110,7 +125,8 @@ class Commands:
         )
 
     async def _help(self, call: CommandCall) -> str:
-        lines = [f"/{s.name} – {s.help}" for s in self.specs.values() if s.name != "start"]
+        heard = [s for s in self.specs.values() if s.least <= call.role and s.name != "start"]
+        lines = [f"/{s.name} – {s.help}" for s in heard]
         return "Write to me as to a person. Commands:\n\n" + "\n".join(lines)
 
     async def _start(self, call: CommandCall) -> str:

@@ -110,6 +110,12 @@ class ControlServer:
                 return await self.actions.drop(str(request["id"]))
             case "usage":
                 return await self.actions.usage.as_dict(int(request.get("days", 7)))
+            case "pairing":
+                return await self.actions.people.overview()
+            case "pairing-approve":
+                return await self.actions.people.approve_for_cli(str(request["code"]), str(request["role"]))
+            case "pairing-revoke":
+                return await self.actions.people.revoke_for_cli(str(request["who"]))
             case "learned":
                 return await self.actions.learned_facts()
             case "learned-clear":

@@ -20,6 +20,7 @@ from hermes.core.errors import Poison, StoreUnavailable
 from hermes.core.events import ButtonEvent, Event, MessageEvent, NothingToDo
 from hermes.core.ids import InboxId, SessionId
 from hermes.core.ports import TurnInput
+from hermes.core.principals import Role
 from hermes.core.records import Accepted, Claim, InboxRow, Outcome, Priority, StepIntent
 from hermes.core.stores import NOTE_ONLY, Inbox, Outbox, Turns
 from hermes.gateway.commands import Commands
@@ -192,7 +193,11 @@ class Dispatch:
     async def _command(
         self, row: InboxRow, session: SessionId, event: MessageEvent, command: Command, *, stale: bool
     ) -> None:
-        rows = await self.commands.run(row, session, event, command, stale=stale)
+        role = self.access.role_of(row)
+        if role is None:
+            await self._finish(row, Outcome.IGNORED, "access")
+            return
+        rows = await self.commands.run(row, session, event, command, stale=stale, role=role)
         self.on_outcome(Outcome.COMMAND.value)
         self.courier.offer(rows)
 
@@ -219,8 +224,8 @@ class Dispatch:
                 if isinstance(now, Begin) and self.sessions is not None and not self.waiting.count(session):
                     await self._fresh(session, event)
                 # after a restart the turn it was to steer may not have been resumed yet
-                role = Entrance.STEER if mode is BusyMode.STEER else Entrance.MESSAGE
-                self.waiting.add(session, row.id, event, role)
+                entrance = Entrance.STEER if mode is BusyMode.STEER else Entrance.MESSAGE
+                self.waiting.add(session, row.id, event, entrance)
             case Queue(place):
                 self.waiting.add(session, row.id, event)
                 self._when_queued(row, session, event, place)
@@ -260,8 +265,14 @@ class Dispatch:
         rows = self.waiting.steering(claim.session_id)
         if not rows:
             return ()
-        bound = await self.turns.bind(claim.turn_id, claim.epoch, rows, self.access.may_run, self.clock.now())
-        events = self.waiting.take(rows)
+
+        def may_join(row: InboxRow) -> bool | None:
+            """Nobody of a lesser role joins: the turn may do more than they may."""
+            role = self.access.role_of(row)
+            return False if role is None else True if role >= claim.role else None
+
+        bound = await self.turns.bind(claim.turn_id, claim.epoch, rows, may_join, self.clock.now())
+        events = self.waiting.take(row.id for row in bound)
         return tuple(self.lane.input_of(row, events.get(row.id)) for row in bound)
 
     def _schedule(self, row: InboxRow, session: SessionId) -> None:
@@ -364,14 +375,14 @@ class Dispatch:
             await self._finish(due.row, Outcome.FAILED_TOLD, f"internal:{type(error).__name__}")
         self.waiting.take([due.row.id])
 
-    def _may_take(self, row: InboxRow) -> bool | None:
+    def _may_take(self, row: InboxRow) -> Role | bool | None:
         """A row enters a turn only after triage: until then it may be a command or an answer (R12).
 
         Runs on the writer's thread; looks at memory only.
         """
         if row.session_id is None or not self.waiting.may_begin(row.session_id, row.id):
             return None
-        return self.access.may_run(row)
+        return self.access.role_of(row) or False
 
     def _first_step(self, claim: Claim) -> StepIntent | None:
         """On the writer's thread: only what is in memory already is looked at."""

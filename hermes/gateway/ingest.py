@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from hermes.core.clock import Clock
 from hermes.core.events import RawUpdate
-from hermes.core.principals import ChatRef, Identity
+from hermes.core.principals import ChatRef, Identity, Role
 from hermes.core.records import Accepted, Admitted, InboxRow, StrangerCount
 from hermes.core.stores import Inbox
-from hermes.policy.access import AccessPolicy, Allow, Ignore, Pair, authorise
+from hermes.policy.access import NOT_ADDRESSED, AccessPolicy, Allow, Ignore, Pair, authorise, heeds
 from hermes.policy.routing import session_key
 from hermes.runtime.checkpoints import Checkpoints
 from hermes.runtime.logs import get_logger
@@ -32,19 +32,35 @@ class AccessBook:
 
     def __init__(self, policies: Mapping[str, AccessPolicy], *, owner_platforms: frozenset[str]) -> None:
         self.policies = dict(policies)
+        self.paired: dict[tuple[str, str, str], Role] = {}  # let in by an owner
         self.owner_platforms = owner_platforms  # the page and the CLI: the caller proved to be the owner
 
     def decide(self, identity: Identity, chat: ChatRef) -> Allow | Pair | Ignore:
         """Default deny: a platform without a policy admits nobody."""
         if identity.platform in self.owner_platforms:
-            return Allow()
+            return Allow(Role.OWNER)
         policy = self.policies.get(identity.platform)
-        return authorise(policy, identity, chat) if policy is not None else Ignore("no access policy")
+        if policy is None:
+            return Ignore("no access policy")
+        paired = self.paired.get((identity.platform, identity.account, identity.user_id))
+        return authorise(policy, identity, chat, paired=paired)
+
+    def heeds(self, update: RawUpdate) -> bool:
+        """Whether a message in a group is meant for us; elsewhere each one is."""
+        policy = self.policies.get(update.platform)
+        return policy is None or update.chat is None or heeds(policy, update.chat, addressed=update.addressed)
 
     def may_run(self, row: InboxRow) -> bool:
         """The second look, at claim: a revoked user's queued rows do not run (R6)."""
+        return self.role_of(row) is not None
+
+    def role_of(self, row: InboxRow) -> Role | None:
+        """What a row's author may do now; None: they may not talk (any more)."""
         identity, chat = row.update.identity, row.update.chat
-        return identity is not None and chat is not None and isinstance(self.decide(identity, chat), Allow)
+        if identity is None or chat is None:
+            return None
+        answer = self.decide(identity, chat)
+        return answer.role if isinstance(answer, Allow) else None
 
 
 class Ingest:
@@ -70,6 +86,8 @@ class Ingest:
         self._on_stranger = on_stranger
         self.group_sessions_per_user = group_sessions_per_user
         self.merge_window = merge_window
+        self.on_knock: Callable[[RawUpdate], None] = lambda update: None
+        """Told of strangers who may be offered a code; set by the part that does."""
 
     async def cursors(self, platform: str, account: str) -> dict[str, str]:
         """Where an account's channels were read up to. Raises StoreUnavailable."""
@@ -121,11 +139,15 @@ class Ingest:
             admitted.append(Admitted(replace(update, problem=f"access check failed: {error!r}"), None))
             return
         match answer:
+            case Allow() if not self._access.heeds(update):
+                ignored[NOT_ADDRESSED] += 1
             case Allow():
                 hint = "owner" if update.platform in self._access.owner_platforms else None
                 key = session_key(chat, identity, group_sessions_per_user=self.group_sessions_per_user)
                 admitted.append(Admitted(update, key, hint, self.merge_window if is_burst(update) else 0.0))
             case Pair() | Ignore("stranger"):
+                if isinstance(answer, Pair):
+                    self.on_knock(update)
                 known = (identity.platform, identity.account, identity.user_id)
                 count = strangers[known].count + 1 if known in strangers else 1
                 strangers[known] = StrangerCount(*known, count, self._clock.now(), chat)

@@ -10,6 +10,7 @@ from hermes.core.clock import Clock
 from hermes.core.conversations import Conversation, Conversations
 from hermes.core.events import MessageEvent
 from hermes.core.ids import InboxId, SessionId
+from hermes.core.principals import Role
 from hermes.core.records import InboxRow, NewDelivery, OutboxRow, Priority
 from hermes.core.stores import Outbox, Turns
 from hermes.gateway.commands import CommandCall, CommandSpec
@@ -57,11 +58,11 @@ class SessionCommands:
     def specs(self) -> tuple[CommandSpec, ...]:
         """For the registry."""
         return (
-            CommandSpec("sessions", "your conversations", self._list, acts=False),
-            CommandSpec("resume", "N – take up an earlier conversation of /sessions", self._resume),
-            CommandSpec("title", "TEXT – name this conversation", self._title),
-            CommandSpec("undo", "take back the last question and its answer", self._undo),
-            CommandSpec("retry", "answer the last question again", self._retry),
+            CommandSpec("sessions", "your conversations", self._list, acts=False, least=Role.GUEST),
+            CommandSpec("resume", "N – take up an earlier conversation of /sessions", self._resume, least=Role.GUEST),
+            CommandSpec("title", "TEXT – name this conversation", self._title, least=Role.GUEST),
+            CommandSpec("undo", "take back the last question and its answer", self._undo, least=Role.GUEST),
+            CommandSpec("retry", "answer the last question again", self._retry, least=Role.GUEST),
             CommandSpec("background", "TEXT – work on something beside this conversation", self._background),
         )
 

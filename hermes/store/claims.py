@@ -6,7 +6,7 @@ import sqlite3
 
 from hermes.core.events import Address
 from hermes.core.ids import DeliveryId, IntentId, SessionId, TurnId
-from hermes.core.principals import PrincipalId
+from hermes.core.principals import PrincipalId, Role
 from hermes.core.records import Claim, Draft, InboxRow, StartedTool, ToolEffect, TurnCause
 from hermes.core.urgency import Urgency
 from hermes.store.ledger import charge_open
@@ -15,7 +15,7 @@ from hermes.store.snapshots import live_history
 
 
 def begin_turn(
-    conn: sqlite3.Connection, session: SessionId, rows: list[InboxRow], owner: int, now: float
+    conn: sqlite3.Connection, session: SessionId, rows: list[InboxRow], owner: int, now: float, role: Role
 ) -> Claim:
     """A turn over these rows, which become ``claimed``."""
     last = rows[-1]
@@ -28,9 +28,9 @@ def begin_turn(
     urgency = min(row.update.urgency for row in rows)
     turn = conn.execute(
         "INSERT INTO turns(session_id, principal_id, generation, epoch, state, platform, account, chat_id, thread_id, "
-        "reply_to, claim_generation, created_at, urgency) VALUES (?,?,?,1,'running',?,?,?,?,?,?,?,?)",
+        "reply_to, claim_generation, created_at, urgency, role) VALUES (?,?,?,1,'running',?,?,?,?,?,?,?,?,?)",
         (session, last.principal_id, generation, address.platform, address.account, address.chat_id,
-         address.thread_id, address.reply_to, owner, now, urgency),
+         address.thread_id, address.reply_to, owner, now, urgency, role),
     ).lastrowid  # fmt: skip
     assert turn is not None
     conn.executemany(
@@ -39,7 +39,7 @@ def begin_turn(
     )
     return Claim(
         TurnId(turn), session, last.principal_id, 1, False, address, tuple(rows),
-        live_history(conn, session), 1, 0.0, urgency=urgency,
+        live_history(conn, session), 1, 0.0, urgency=urgency, role=role,
     )  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def resume_turn(
 ) -> Claim | None:
     """The session's unfinished turn under a new epoch; None while it is suspended."""
     turn, state, epoch, principal, platform, account, chat, thread, reply_to = found[:9]
-    step, active, parked, crashes, cause, urgency = found[9:]
+    step, active, parked, crashes, cause, urgency, role = found[9:]
     if state == "suspended":
         return None
     conn.execute(
@@ -91,5 +91,5 @@ def resume_turn(
         parked=bool(parked), started=started, suspect=int(str(crashes)) >= 2,
         cause=TurnCause(str(cause)) if cause is not None else None, spent_tokens=tokens,
         goal_words=words[0] if words is not None else "",
-        urgency=Urgency(int(str(urgency))),
+        urgency=Urgency(int(str(urgency))), role=Role(int(str(role))),
     )  # fmt: skip

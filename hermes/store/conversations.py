@@ -172,9 +172,9 @@ def _again(conn: sqlite3.Connection, session: str, command: int, now: float) -> 
     for (original,) in originals:
         conn.execute(
             "INSERT INTO inbox(platform, account, dedup_key, message_ref, session_id, principal_id, user_id, display, "
-            "chat_id, chat_kind, thread_id, raw, state, received_at, sent_at) SELECT platform, account, ?, "
+            "chat_id, chat_kind, thread_id, raw, state, received_at, sent_at, user_roles) SELECT platform, account, ?, "
             "message_ref, session_id, principal_id, user_id, display, chat_id, chat_kind, thread_id, raw, 'new', ?, "
-            "sent_at FROM inbox WHERE id=?",
+            "sent_at, user_roles FROM inbox WHERE id=?",
             (f"{prefix}{original}", now, original),
         )
     found = conn.execute(

@@ -188,14 +188,14 @@ def _accept_one(conn: sqlite3.Connection, admitted: Admitted, now: float) -> Acc
     row_id = conn.execute(
         "INSERT INTO inbox(platform, account, dedup_key, message_ref, session_id, principal_id, user_id, display, "
         "chat_id, chat_kind, thread_id, merge_key, raw, problem, state, outcome, outcome_reason, received_at, "
-        "sent_at, done_at, not_before, urgency) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "sent_at, done_at, not_before, urgency, user_roles) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (
             u.platform, u.account, u.dedup_key, u.message_ref, session, principal,
             i.user_id if i else None, i.display if i else None, c.chat_id if c else None,
             c.kind.value if c else None, c.thread_id if c else None, u.merge_key, u.raw, u.problem,
             (InboxState.DONE if dead else InboxState.NEW).value, Outcome.DEAD_LETTER.value if dead else None,
             u.problem if dead else None, now, u.sent_at, now if dead else None, now + admitted.hold_seconds,
-            int(u.urgency),
+            int(u.urgency), " ".join(sorted(i.roles)) if i and i.roles else None,
         ),
     ).lastrowid  # fmt: skip
     assert row_id is not None

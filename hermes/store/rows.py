@@ -15,7 +15,8 @@ from hermes.core.urgency import Urgency
 
 INBOX_COLUMNS = (
     "id, platform, account, dedup_key, message_ref, session_id, principal_id, user_id, display, chat_id, "
-    "chat_kind, thread_id, merge_key, raw, problem, attempts, received_at, sent_at, urgency"
+    "chat_kind, thread_id, merge_key, raw, problem, attempts, received_at, sent_at, urgency, "
+    "user_roles"
 )
 OUTBOX_COLUMNS = (
     "seq, delivery_id, part, platform, account, chat_id, thread_id, reply_to, operation, priority, payload, nonce, "
@@ -35,7 +36,7 @@ def inbox_row(r: Sequence[Any]) -> InboxRow:
     """A row selected as INBOX_COLUMNS."""
     identity = chat = None
     if r[7] is not None and r[9] is not None:
-        identity = Identity(r[1], r[2], r[7], r[8] or "", False)
+        identity = Identity(r[1], r[2], r[7], r[8] or "", False, frozenset((r[19] or "").split()))
         chat = ChatRef(r[1], r[2], r[9], r[11], ChatKind(r[10]))
     update = RawUpdate(
         platform=r[1],

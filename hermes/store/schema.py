@@ -163,6 +163,15 @@ CREATE TABLE goals(
   misread INTEGER NOT NULL DEFAULT 0, judged_turn INTEGER NOT NULL DEFAULT 0, created_at REAL NOT NULL,
   updated_at REAL NOT NULL) WITHOUT ROWID;
 ALTER TABLE turns ADD COLUMN goal INTEGER;
+CREATE TABLE pairing_offers(
+  platform TEXT NOT NULL, account TEXT NOT NULL, user_id TEXT NOT NULL, display TEXT, chat_id TEXT NOT NULL,
+  code_hash TEXT NOT NULL, offered_at REAL NOT NULL, expires_at REAL NOT NULL,
+  PRIMARY KEY(platform, account, user_id)) WITHOUT ROWID;
+CREATE TABLE paired(
+  platform TEXT NOT NULL, account TEXT NOT NULL, user_id TEXT NOT NULL, display TEXT, role INTEGER NOT NULL,
+  paired_by TEXT NOT NULL, paired_at REAL NOT NULL, PRIMARY KEY(platform, account, user_id)) WITHOUT ROWID;
+ALTER TABLE inbox ADD COLUMN user_roles TEXT;
+ALTER TABLE turns ADD COLUMN role INTEGER NOT NULL DEFAULT 2;
 CREATE TABLE conversation_titles(
   session_id TEXT NOT NULL, generation INTEGER NOT NULL, title TEXT NOT NULL, at REAL NOT NULL,
   PRIMARY KEY(session_id, generation)) WITHOUT ROWID;

@@ -9,6 +9,7 @@ from dataclasses import replace
 from hermes.core.errors import LostFence
 from hermes.core.ids import InboxId, SessionId, TurnId
 from hermes.core.money import Refusal, Reservation
+from hermes.core.principals import Role
 from hermes.core.records import (
     Claim,
     InboxRow,
@@ -46,7 +47,7 @@ class SqliteTurns:
         self,
         session: SessionId,
         now: float,
-        allowed: Callable[[InboxRow], bool | None],
+        allowed: Callable[[InboxRow], Role | bool | None],
         first_step: Callable[[Claim], StepIntent | None] | None = None,
     ) -> Claim | None:
         generation = self._db.generation
@@ -54,15 +55,15 @@ class SqliteTurns:
         def claim(conn: sqlite3.Connection) -> Claim | None:
             open_turn = conn.execute(
                 "SELECT id, state, epoch, principal_id, platform, account, chat_id, thread_id, reply_to, step, "
-                "active_seconds, parked, crashes, cause, urgency FROM turns WHERE session_id=? AND state<>'done' "
+                "active_seconds, parked, crashes, cause, urgency, role FROM turns WHERE session_id=? AND state<>'done' "
                 "LIMIT 1",
                 (session,),
             ).fetchone()
             if open_turn is not None:
                 return resume_turn(conn, session, open_turn, generation, now)
-            rows, more = self._pick(conn, session, now, allowed)
+            rows, more, role = self._pick(conn, session, now, allowed)
             if rows:
-                begun = begin_turn(conn, session, rows, generation, now)
+                begun = begin_turn(conn, session, rows, generation, now, role)
             elif (of_goal := begin_goal_turn(conn, session, generation, now)) is not None:
                 begun = of_goal
             else:
@@ -74,16 +75,23 @@ class SqliteTurns:
         return await self._db.write(claim)
 
     def _pick(
-        self, conn: sqlite3.Connection, session: SessionId, now: float, allowed: Callable[[InboxRow], bool | None]
-    ) -> tuple[list[InboxRow], bool]:
-        """The rows of a new turn, and whether some were left by a bound. Notes alone begin no turn (R9)."""
+        self,
+        conn: sqlite3.Connection,
+        session: SessionId,
+        now: float,
+        allowed: Callable[[InboxRow], Role | bool | None],
+    ) -> tuple[list[InboxRow], bool, Role]:
+        """The rows of a new turn, whether some were left by a bound, and the least of their authors' roles.
+
+        Notes alone begin no turn (R9).
+        """
         found = conn.execute(
             f"SELECT {INBOX_COLUMNS}, not_before FROM inbox WHERE session_id=? AND state='new' AND {INBOX_OPEN} AND "
             "(not_before<=? OR not_before>=?) ORDER BY id LIMIT ?",
             (session, now, NOTE_ONLY, self._input_limit),
         ).fetchall()
         rows: list[InboxRow] = []
-        chars, only_notes, more = 0, True, len(found) == self._input_limit
+        chars, only_notes, more, role = 0, True, len(found) == self._input_limit, Role.OWNER
         for record in found:
             row = inbox_row(record)
             verdict = allowed(row)
@@ -97,8 +105,9 @@ class SqliteTurns:
                 more = True
                 break
             rows.append(row)
+            role = min(role, verdict if isinstance(verdict, Role) else Role.USER)
             only_notes = only_notes and record[-1] >= NOTE_ONLY
-        return ([], False) if only_notes else (rows, more)
+        return ([], False, role) if only_notes else (rows, more, role)
 
     async def transcript(self, session: SessionId) -> tuple[str, ...]:
         return await self._db.read(lambda conn: live_history(conn, session))
@@ -107,7 +116,7 @@ class SqliteTurns:
         return await self._db.write(lambda conn: _begin_step(conn, intent, now))
 
     async def bind(
-        self, turn: TurnId, epoch: int, rows: Sequence[InboxId], allowed: Callable[[InboxRow], bool], now: float
+        self, turn: TurnId, epoch: int, rows: Sequence[InboxId], allowed: Callable[[InboxRow], bool | None], now: float
     ) -> list[InboxRow]:
         generation = self._db.generation
 
@@ -121,14 +130,15 @@ class SqliteTurns:
                 if found is None:
                     continue
                 row = inbox_row(found)
-                if allowed(row):
+                verdict = allowed(row)
+                if verdict:
                     conn.execute(
                         "UPDATE inbox SET state='claimed', turn_id=?, claim_generation=? WHERE id=?",
                         (turn, generation, number),
                     )
                     conn.execute("UPDATE turns SET urgency=min(urgency, ?) WHERE id=?", (int(row.update.urgency), turn))
                     bound.append(row)
-                else:
+                elif verdict is not None:
                     _refuse(conn, row, now)
             return bound
 

@@ -30,6 +30,11 @@ class Message:
     at: float
 
 
+def kind_of(chat: str) -> ChatKind:
+    """As on Telegram: groups have negative numbers."""
+    return ChatKind.GROUP if chat.startswith("-") else ChatKind.PRIVATE
+
+
 @dataclass
 class ChatServer:
     """The platform's side: keeps updates until they are confirmed, and what was sent, whatever we do."""
@@ -72,11 +77,14 @@ class ChatServer:
         body = {"chat": chat, "user": user or chat, "text": text, "ref": ref, "at": self.now(), "edit": bool(edits)}
         if files:
             body["files"] = [[f.kind, f.ref, f.name, f.mime, f.size] for f in files]
-        identity = Identity(PLATFORM, ACCOUNT, user or chat, f"U{chat}")
-        ref_chat = ChatRef(PLATFORM, ACCOUNT, chat, None, ChatKind.PRIVATE)
+        identity = Identity(PLATFORM, ACCOUNT, user or chat, f"U{user or chat}")
+        ref_chat = ChatRef(PLATFORM, ACCOUNT, chat, None, kind_of(chat))
         key = f"{chat}/{ref}/{number if edits else 0}"
         raw = json.dumps(body)
-        update = RawUpdate(PLATFORM, ACCOUNT, key, raw, identity, ref_chat, ref, self.now(), album, urgency=urgency)
+        update = RawUpdate(
+            PLATFORM, ACCOUNT, key, raw, identity, ref_chat, ref, self.now(), album, urgency=urgency,
+            addressed="@bot" in text or text.startswith("/"),
+        )  # fmt: skip
         self.updates.append((number, update))
         self.arrived.set()
         return ref
@@ -159,7 +167,7 @@ class SimPlatform:
         if b["text"] == "explode":
             raise ZeroDivisionError("a bug in the adapter")
         identity = Identity(PLATFORM, ACCOUNT, b["user"], f"U{b['chat']}")
-        chat = ChatRef(PLATFORM, ACCOUNT, b["chat"], None, ChatKind.PRIVATE)
+        chat = ChatRef(PLATFORM, ACCOUNT, b["chat"], None, kind_of(b["chat"]))
         address = Address(PLATFORM, ACCOUNT, b["chat"])
         files = tuple(AttachmentRef(*row) for row in b.get("files", ()))
         return MessageEvent(identity, chat, address, b["text"], b["ref"], b["at"], b["edit"], None, files)

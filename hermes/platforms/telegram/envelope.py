@@ -73,6 +73,7 @@ class Envelopes:
             message_ref=f"{chat.chat_id}:{message_id}",
             sent_at=float(edited_at or number(message, "date")),
             merge_key=self._merge_key(message, identity, chat) if kind == "message" else None,
+            addressed=is_addressed(message, self.account, self.username),
         )
 
     def _unserved(self, body: Fields, raw: str) -> RawUpdate:
@@ -127,6 +128,27 @@ class Envelopes:
         text = json.dumps({name: value for name, value in body.items() if name != SEEN}, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:32]
         return f"{self.account}:update:{str(body.get('update_id'))[:20]}:{digest}"
+
+
+def is_addressed(message: Fields, account: str, username: str) -> bool:
+    """Whether a message in a group is meant for the bot: it names it, replies to it, or is a command for it.
+
+    A command without a name is for every bot of the group; part two of an album or a reply in a topic is not.
+    """
+    replied = optional(message, "reply_to_message")
+    if replied is not None and str((optional(replied, "from") or {}).get("id")) == account:
+        return True
+    text = words(message, "text") or words(message, "caption")
+    ours = f"@{username}".lower() if username else None
+    if text.startswith("/"):
+        command, _, name = text.split(maxsplit=1)[0].partition("@")
+        return not name or f"@{name}".lower() == ours
+    named = message.get("entities") or message.get("caption_entities") or ()
+    for entity in named if isinstance(named, list) else ():
+        if isinstance(entity, dict) and entity.get("type") == "text_mention":
+            if str((optional(entity, "user") or {}).get("id")) == account:
+                return True
+    return ours is not None and any(word.strip(".,:;!?()") == ours for word in text.lower().split())
 
 
 def chat_of(message: Fields, account: str) -> ChatRef:

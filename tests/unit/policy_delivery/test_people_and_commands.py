@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.core.principals import ChatKind, ChatRef, Identity
-from hermes.policy.access import AccessPolicy, Allow, Ignore, Pair, authorise
+from hermes.core.people import PairingPolicy
+from hermes.core.principals import ChatKind, ChatRef, Identity, Role
+from hermes.policy.access import AccessPolicy, Allow, Ignore, Pair, authorise, heeds
 from hermes.policy.edits import AddNote, IgnoreEdit, OriginalState, ReplaceText, decide_edit
+from hermes.policy.pairing import code_of, digest_of, may_offer
 from hermes.policy.routing import (
     IN_LANE,
     MESSAGE_WHEN_STALE,
@@ -29,6 +31,8 @@ NOBODY = Identity("telegram", "bot1", "")
 PRIVATE = ChatRef("telegram", "bot1", "42", None, ChatKind.PRIVATE)
 GROUP = ChatRef("telegram", "bot1", "-7", None, ChatKind.GROUP)
 LISTED = AccessPolicy(allowed_users=frozenset({"42"}))
+TWO = AccessPolicy(allowed_users=frozenset({"42", "1"}))
+BEARER = Identity("telegram", "bot1", "42", "Anna", roles=frozenset({"r1"}))
 OPEN = AccessPolicy(allow_all=True)
 PAIRING = AccessPolicy(pairing=True)
 
@@ -37,10 +41,19 @@ PAIRING = AccessPolicy(pairing=True)
     ("policy", "identity", "chat", "answer"),
     [
         (AccessPolicy(), ANNA, PRIVATE, Ignore("stranger")),
-        (LISTED, ANNA, PRIVATE, Allow()),
-        (LISTED, ANNA, GROUP, Allow()),
+        (LISTED, ANNA, PRIVATE, Allow(Role.OWNER)),
+        (LISTED, ANNA, GROUP, Allow(Role.OWNER)),
+        (TWO, ANNA, PRIVATE, Allow(Role.USER)),
+        (AccessPolicy(allowed_users=frozenset({"42"}), owners=frozenset({"1"})), ANNA, PRIVATE, Allow(Role.USER)),
+        (AccessPolicy(guests=frozenset({"42"})), ANNA, PRIVATE, Allow(Role.GUEST)),
+        (AccessPolicy(guests=frozenset({"42"}), allowed_users=frozenset({"42", "1"})), ANNA, PRIVATE, Allow(Role.USER)),
+        (AccessPolicy(allowed_roles=frozenset({"r1"})), BEARER, GROUP, Allow(Role.USER)),
+        (AccessPolicy(allowed_roles=frozenset({"r2"})), BEARER, GROUP, Ignore("stranger")),
+        (AccessPolicy(allowed_chats=frozenset({"-7"})), ANNA, GROUP, Allow(Role.USER)),
+        (AccessPolicy(allowed_chats=frozenset({"-7"})), ANNA, PRIVATE, Ignore("stranger")),
+        (AccessPolicy(allowed_chats=frozenset({"-7"})), BOT, GROUP, Ignore("bot")),
         (LISTED, Identity("telegram", "bot1", "44"), GROUP, Ignore("stranger")),
-        (AccessPolicy(owners=frozenset({"42"})), ANNA, PRIVATE, Allow()),
+        (AccessPolicy(owners=frozenset({"42"})), ANNA, PRIVATE, Allow(Role.OWNER)),
         (OPEN, ANNA, GROUP, Allow()),
         (OPEN, BOT, GROUP, Ignore("bot")),
         (AccessPolicy(allowed_users=frozenset({"43"})), BOT, GROUP, Ignore("bot")),
@@ -55,6 +68,44 @@ def test_nobody_talks_unless_a_rule_allows(
     policy: AccessPolicy, identity: Identity, chat: ChatRef, answer: Allow | Pair | Ignore
 ) -> None:
     assert authorise(policy, identity, chat) == answer
+
+
+def test_who_was_let_in_by_a_code_talks_as_what_they_were_let_in() -> None:
+    assert authorise(PAIRING, ANNA, PRIVATE, paired=Role.GUEST) == Allow(Role.GUEST)
+    assert authorise(PAIRING, ANNA, GROUP, paired=Role.USER) == Allow(Role.USER)
+    assert authorise(PAIRING, BOT, PRIVATE, paired=Role.USER) == Ignore("bot")
+
+
+@pytest.mark.parametrize(
+    ("policy", "chat", "addressed", "heard"),
+    [
+        (LISTED, PRIVATE, False, True),
+        (LISTED, GROUP, False, False),
+        (LISTED, GROUP, True, True),
+        (AccessPolicy(require_mention=False), GROUP, False, True),
+        (AccessPolicy(free_chats=frozenset({"-7"})), GROUP, False, True),
+        (AccessPolicy(free_chats=frozenset({"-8"})), GROUP, False, False),
+    ],
+)
+def test_in_a_group_only_what_is_meant_for_the_bot_is_heard(
+    policy: AccessPolicy, chat: ChatRef, addressed: bool, heard: bool
+) -> None:
+    assert heeds(policy, chat, addressed=addressed) is heard
+
+
+def test_a_code_is_known_however_it_is_typed_and_nothing_else_is_one() -> None:
+    code = code_of([0, 1, 2, 3, 31, 30, 29, 28])
+    assert code == "2345-ZYXW"
+    assert digest_of("2345zyxw") == digest_of(" 2345 - ZYXW ") == digest_of(code) is not None
+    assert [digest_of(t) for t in ("", "2345", "2345-ZYX0", "2345-ZYXWW", "hello")] == [None] * 5
+
+
+@pytest.mark.parametrize(
+    ("last", "pending", "offered"), [(None, 0, True), (None, 2, False), (90.0, 0, False), (40.0, 1, True)]
+)
+def test_a_code_is_offered_within_bounds(last: float | None, pending: int, offered: bool) -> None:
+    policy = PairingPolicy(valid_for=60.0, every=60.0, pending=2)
+    assert may_offer(policy, last_offer=last, pending=pending, now=100.0) is offered
 
 
 IDS = st.text(alphabet=":%=tu1-", min_size=1, max_size=5)
