@@ -17,7 +17,7 @@ from hermes.agent.turn import TurnLoop
 from hermes.app import settings
 from hermes.app.attaching import attach, attachment_tools, media_store
 from hermes.app.catalogue import make_platform, make_provider
-from hermes.app.compacting import compress_command, make_compactor
+from hermes.app.compacting import compressing, make_compactor
 from hermes.app.credentials import CredentialFile, make_pool
 from hermes.app.hooks import Hooks
 from hermes.app.instructions import instructions
@@ -39,6 +39,7 @@ from hermes.gateway.links import Links
 from hermes.gateway.live import LiveBus
 from hermes.gateway.outages import Outages
 from hermes.gateway.pacer import Pacer
+from hermes.gateway.people import People
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.questions import Questions
 from hermes.gateway.replies import PlatformReplies
@@ -161,12 +162,7 @@ def build(
         out.courier, agent.lane, clock, machine.supervisor, settings.dispatch_settings(config),
         width=config.agent.max_concurrent_turns, on_outcome=machine.metrics.turn_ended,
     )  # fmt: skip
-    usage = _more_commands(config, db, machine, stores, agent, dispatch, ingest, hooks)
-    people = make_people(
-        config, db, access, stores.outbox, out.replies, clock, machine.supervisor, out.courier.offer
-    )
-    ingest.on_knock = people.knocked
-    commands.add(*people.specs)
+    usage, people = _more_commands(config, db, machine, stores, agent, dispatch, ingest, hooks)
     actions = Actions(
         stores.inbox, stores.outbox, stores.sessions, book, out.replies, clock, out.courier.offer, dispatch.readmit,
         agent.pipeline.repairs.learned, usage, people,
@@ -192,8 +188,8 @@ def _ingest(config: Config, machine: Machine, stores: _Stores, access: AccessBoo
 def _more_commands(
     config: Config, db: Database, machine: Machine, stores: _Stores, agent: _Agent, dispatch: Dispatch, ingest: Ingest,
     hooks: Hooks,
-) -> UsageBook:  # fmt: skip
-    """What conversations, goals and budgets add to the chat commands."""
+) -> tuple[UsageBook, People]:  # fmt: skip
+    """What conversations, goals, budgets and pairing add to the chat commands."""
     clock, commands, replies, money = machine.clock, dispatch.commands, dispatch.replies, agent.runner.money
     dispatch.sessions = SessionCommands(
         SqliteConversations(db), stores.turns, stores.outbox, replies, clock, keys=ingest.keys_of,
@@ -204,8 +200,13 @@ def _more_commands(
         SqliteGoals(db), PipelineJudge(agent.pipeline, money, clock), replies, dispatch.access, clock,
         offer=dispatch.courier.offer, wake=hooks.wake, max_turns=config.goals.max_turns,
     )  # fmt: skip
-    commands.add(*dispatch.sessions.specs, *money_commands(usage, goals), compress_command(agent.runner, machine))
-    return usage
+    commands.add(*dispatch.sessions.specs, *money_commands(usage, goals), compressing(agent.runner, machine))
+    people = make_people(
+        config, db, dispatch.access, stores.outbox, replies, clock, machine.supervisor, dispatch.courier.offer
+    )
+    ingest.on_knock = people.knocked
+    commands.add(*people.specs)
+    return usage, people
 
 
 def _delivery(
