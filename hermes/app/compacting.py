@@ -16,8 +16,10 @@ from hermes.app.parts import Gateway, Machine
 from hermes.app.settings import target_of
 from hermes.config.model import Config
 from hermes.core.ports import Provider
+from hermes.core.principals import PrincipalId
 from hermes.core.snapshots import Snapshots
 from hermes.gateway.commands import CommandCall, CommandSpec
+from hermes.gateway.compress import compress_command
 from hermes.policy.cures import Repair
 from hermes.policy.recovery import RecoveryPolicy, RecoveryTarget
 
@@ -72,15 +74,11 @@ def summarising(
     return targets, policy
 
 
-def compress_command(runner: TurnLoop, machine: Machine) -> CommandSpec:
+def compressing(runner: TurnLoop, machine: Machine) -> CommandSpec:
     """/compress."""
 
-    async def compress(call: CommandCall) -> str:
-        principal = call.row.principal_id
-        if principal is None:
-            return "There is nothing to compress yet."
-        deadline = machine.clock.monotonic() + runner.turn_deadline
+    async def compress(call: CommandCall, principal: PrincipalId, deadline: float) -> str:
         frame = runner.frame(call.event.address.platform, call.role)
         return await runner.compactor.compress(call.session, principal, frame, call.argument, deadline)
 
-    return CommandSpec("compress", "WORDS – summarise the older part now, above all what concerns these", compress)
+    return compress_command(compress, machine.clock, lambda: runner.turn_deadline)

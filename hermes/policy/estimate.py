@@ -87,8 +87,8 @@ def measure(text: str) -> Measure:
         excess = sum(len(run) - _LONG for run in _LONG_RUN.findall(text))
         counts[Kind.LETTERS] += excess * _LONG_PRICE / _PRICE[Kind.LETTERS]
     counts[Kind.DIGITS] = len(without) - len(symbols)
-    counts[Kind.SYMBOLS] = runs = len(_SYMBOLS.findall(text))
-    counts[Kind.MARKS] = len(symbols) - spaces - runs
+    counts[Kind.SYMBOLS] = len(_SYMBOLS.findall(text))
+    counts[Kind.MARKS] = len(symbols) - spaces - counts[Kind.SYMBOLS]
     counts[Kind.SPACES] = spaces
     counts[Kind.BREAKS] = len(_BREAK.findall(text)) if spaces else 0
     beyond = len(text) - len(raw)

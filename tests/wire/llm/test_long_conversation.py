@@ -42,8 +42,8 @@ def telegram() -> Iterator[Telegram]:
     simulator.close()
 
 
-def sixty_messages(folder: Path, telegram: Telegram, llama: Llama, **model: Any) -> list[tuple[Any, ...]]:
-    """Says sixty things, each after the answer before; the snapshots that were made."""
+def sixty_messages(folder: Path, telegram: Telegram, llama: Llama, **model: Any) -> tuple[int, int]:
+    """Says sixty things, each after the answer before; how many were answered, and how many summaries made."""
     it = gateway(folder, telegram, llama, max_output=24, **model)
     try:
         it.start()
@@ -51,10 +51,11 @@ def sixty_messages(folder: Path, telegram: Telegram, llama: Llama, **model: Any)
             telegram.say(CHAT, f"{number}. The harbour opens at {number % 12} and closes late; what would you do?")
             assert "too long" not in answered(telegram, number)
         assert it.stop() == 0
-        assert it.rows("SELECT outcome, count(*) FROM inbox GROUP BY outcome") == [("answered", 60)]
         assert it.rows("SELECT count(*) FROM messages WHERE live=1") == [(120,)]
         assert it.log_text().count("provider_failed") <= 3, "an overflow is met once, not at every message"
-        return list(it.rows("SELECT covers_to_seq, text FROM snapshots"))
+        [(count,)] = it.rows("SELECT count(*) FROM inbox WHERE outcome='answered'")
+        [(summaries,)] = it.rows("SELECT count(*) FROM snapshots WHERE text<>''")
+        return int(count), int(summaries)
     finally:
         it.close()
 
@@ -63,14 +64,18 @@ def sixty_messages(folder: Path, telegram: Telegram, llama: Llama, **model: Any)
 def test_a_chat_of_sixty_messages_keeps_answering(
     tmp_path: Path, telegram: Telegram, tiny: Llama, known: bool
 ) -> None:
-    sixty_messages(tmp_path, telegram, tiny, **({"context_window": WINDOW} if known else {}))
+    window = {"context_window": WINDOW} if known else {}
+    count, _ = sixty_messages(tmp_path, telegram, tiny, **window)
+    assert count == 60
 
 
 @pytest.mark.long
 def test_a_chat_of_sixty_messages_with_a_model_that_can_summarise(
     tmp_path: Path, telegram: Telegram, smol: Llama
 ) -> None:
-    assert sixty_messages(tmp_path, telegram, smol, context_window=WINDOW), "a summary was believed"
+    count, summaries = sixty_messages(tmp_path, telegram, smol, context_window=WINDOW)
+    assert count == 60
+    assert summaries, "none was believed"
 
 
 ENGLISH = (
