@@ -17,6 +17,7 @@ from hermes.core.door import FrontDoor, Health
 from hermes.core.errors import HermesError, StoreUnavailable
 from hermes.runtime.logs import get_logger
 from hermes.web.auth import PageAuth
+from hermes.web.hooks import PREFIX, Hooks
 from hermes.web.stream import line_dict, serve_events
 from hermes.web.uploads import described, file_dict, files_of, receive
 
@@ -70,12 +71,14 @@ class WebServer:
         clock: Clock,
         settings: WebSettings,
         health_dict: Callable[[Health], dict[str, object]],
+        hooks: Hooks | None = None,
     ) -> None:
         self._door = door
         self._auth = auth
         self._clock = clock
         self.settings = settings
         self._health_dict = health_dict
+        self._hooks = hooks or Hooks()
         self._streams = 0
         self._uploads = 0
         self._static = _load_static()
@@ -90,6 +93,7 @@ class WebServer:
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/startupz", self._startupz)
         app.router.add_get("/metrics", self._metrics)
+        self._hooks.add_to(app.router)
         app.router.add_get("/", self._page)
         app.router.add_get("/static/{name}", self._static_file)
         app.router.add_post("/api/login", self._login)
@@ -139,8 +143,8 @@ class WebServer:
         return response
 
     def _refusal(self, request: web.Request) -> web.Response | None:
-        """None when the call may go on; probes need neither token nor name."""
-        if request.path in PUBLIC:
+        """None when the call may go on; probes need neither token nor name, and a platform signs its calls."""
+        if request.path in PUBLIC or request.path.startswith(PREFIX):
             return None
         host = request.headers.get("Host")
         if not self._auth.host_is_ours(host):

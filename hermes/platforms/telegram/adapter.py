@@ -10,6 +10,7 @@ acknowledged before ``confirm``. Nothing here retries: each failure is told once
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from typing import Any
 from aiohttp.abc import AbstractResolver
 
 from hermes.core.delivery import Operation
+from hermes.core.door import CallAnswer, Called
 from hermes.core.errors import PlatformFailure
 from hermes.core.events import Address, AttachmentRef, Batch, Event
 from hermes.core.ports import Outgoing, Receipt
@@ -28,7 +30,7 @@ from hermes.platforms.telegram.failures import FailureReader
 from hermes.platforms.telegram.normalise import normalise
 from hermes.platforms.telegram.render import render
 from hermes.platforms.telegram.transport import AiohttpRequest, ApiBot, close_within
-from hermes.platforms.telegram.webhook import Delivery, Mailbox, Webhook
+from hermes.platforms.telegram.webhook import SECRET_HEADER, Delivery, Mailbox, Webhook
 
 API_ADDRESS = "https://api.telegram.org"
 POLL_MARGIN = 15.0  # seconds after the poll's own time-out at which it counts as stalled
@@ -184,6 +186,17 @@ class TelegramPlatform:
         if self._webhook is None or not self._webhook.knows(secret):
             return None
         return await self._mailbox.put(update)
+
+    async def called(self, request: Called) -> CallAnswer:
+        """See ``door.IsCalled``: 200 when the update is on disk, 503 for "come again"; a forged call is refused."""
+        shown = request.headers.get(SECRET_HEADER, "")
+        if self._webhook is None or not self._webhook.knows(shown):
+            return CallAnswer(401)
+        try:
+            update = json.loads(request.body)
+        except (ValueError, RecursionError):
+            return CallAnswer(400)
+        return CallAnswer(200 if await self.take(update, shown) else 503)
 
     async def _poll(self) -> Any:
         data: dict[str, Any] = {"timeout": self._poll_timeout, "allowed_updates": list(SERVED)}

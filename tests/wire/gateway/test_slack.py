@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hermes.core.delivery import MARK_PREFIX
+from tests.waiting import until
 from tests.wire.gateway.harness import Gateway, Model, Slack, configuration, free_port
 from tests.wire.gateway.invariants import check_disk
 from tests.wire.gateway.kill_points import SCENARIOS, SENDING, Point, play_on
@@ -58,6 +62,47 @@ def test_a_message_is_answered_and_what_is_said_while_it_is_down_is_answered_aft
             assert {seen["thread"] for seen in slack.read("chat", id="C1")} == {top}
         finally:
             gateway.close()
+
+
+def test_by_http_a_signed_event_is_answered_and_a_forged_one_changes_nothing(tmp_path: Path) -> None:
+    with outside() as (slack, model):
+        config = configuration(slack, model, free_port())
+        section = config["platforms"]["slack"]
+        section |= {"mode": "http", "app_token": "", "signing_secret": slack.where["signing_secret"]}
+        gateway = Gateway(tmp_path / "home", config)
+        try:
+            gateway.start()
+            slack.order("request_url", {"url": f"{gateway.url}/hooks/slack"})
+            until(lambda: slack.calls("users.conversations"), within=10, why="its link is up")
+            assert slack.say(10, "«one»")
+            slack.wait(10, "«one»")
+            assert slack.read("state")["http"] == [200, *[200] * (len(slack.read("state")["http"]) - 1)]
+            event = {"type": "event_callback", "event": {"type": "message", "channel": "D0010", "channel_type": "im",
+                     "user": "U0010", "text": "«forged»", "ts": "1900000000.000100"}}  # fmt: skip
+            for headers in (
+                {}, {"X-Slack-Request-Timestamp": "1", "X-Slack-Signature": "v0=0"},
+                {"X-Slack-Request-Timestamp": "²", "X-Slack-Signature": "v0=\xe4"},
+            ):  # fmt: skip
+                assert posted(f"{gateway.url}/hooks/slack", event, headers) == 401
+            assert posted(f"{gateway.url}/hooks/discord", event, {}) == 404
+            slack.say(10, "«two»")
+            slack.wait(10, "«two»")
+            assert gateway.stop() == 0
+            check_disk(gateway)
+            assert not [text for text in slack.texts(10) if "forged" in text]
+        finally:
+            gateway.close()
+
+
+def posted(url: str, body: object, headers: dict[str, str]) -> int:
+    """The status of the answer."""
+    told = {"Content-Type": "application/json", **headers}
+    request = urllib.request.Request(url, data=json.dumps(body).encode(), headers=told, method="POST")
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import pytest
 
 from hermes.core.delivery import DeliveryReason
+from hermes.core.door import Called
 from hermes.core.errors import PlatformFailure
 from hermes.platforms.telegram.adapter import TelegramPlatform
-from hermes.platforms.telegram.webhook import WAITING, Mailbox, Webhook
+from hermes.platforms.telegram.webhook import SECRET_HEADER, WAITING, Mailbox, Webhook
 from hermes.policy.delivery import classify_delivery
 from hermes.simulators.telegram import TelegramSimulator
 
@@ -65,6 +67,17 @@ async def test_a_stranger_without_the_secret_is_not_heard(called: TelegramPlatfo
     assert await called.take(update(1), "") is None
     assert await called.take(update(1), SECRET + "x") is None
     assert (await called.receive()).updates == ()
+
+
+async def test_a_call_shows_the_secret_before_its_body_is_read(called: TelegramPlatform) -> None:
+    head = {SECRET_HEADER: SECRET}
+    assert (await called.called(Called({}, b"{}"))).status == 401
+    assert (await called.called(Called({SECRET_HEADER: "wrong"}, b"{"))).status == 401
+    assert (await called.called(Called(head, b"{"))).status == 400
+    async with asyncio.TaskGroup() as group:
+        request = group.create_task(called.called(Called(head, json.dumps(update(1)).encode())))
+        called.confirm(await called.receive())
+    assert request.result().status == 200
 
 
 async def test_an_idle_cycle_is_complete_only_while_telegram_knows_our_address(
