@@ -63,7 +63,7 @@ SPECIFIC: tuple[Rule, ...] = (
             r"or fewer in length",
             r"between \d+ and \d+ in length",
             r"must be (?:less|shorter|fewer|no more) than \d+ (?:characters|items)",
-            r"(?:no more|not more) than \d+ (?:characters|items)",
+            r"(?:no more|not more) than \d+ (?:characters|items(?! allowed \[json-pointer:/blocks/\d))",
             r"at most \d+ characters",
             r"request entity too large|payload too large|content too large",
             r"file is too (?:big|large)",
@@ -79,16 +79,16 @@ SPECIFIC: tuple[Rule, ...] = (
         _R.FLOOD_WAIT,
         codes=words(
             "ratelimited rate_limited rate_limit_exceeded message_limit_exceeded 40062 20016 "
-            "20022 20028 20029 31001 31002 30046 4008"
+            "20022 20028 20029 31001 31002 30046 40003 4008"
         ),
         text=any_of(
             r"flood[ _](?:control|wait)",
             r"slowmode[ _]wait|slow ?mode rate limit",
             r"too many requests",
-            r"rate[- ]?limit(?:ed| was exceeded| exceeded|ing)\b",
+            r"rate[- ]?limit(?:ed| was exceeded| exceeded|ing|(?: has been| was)? (?:reached|hit))\b",
             r"retry after \d",
             r"error code: 1015\b",
-            r"session start limit|sessions? remaining",
+            r"session start limit|sessions? remaining|messages? too (?:fast|quickly|often)",
         ),
         exceptions=words(
             "retryafter telegramretryafter floodwait ratelimited floodwaiterror ratelimiterror floodcontrol"
@@ -111,7 +111,7 @@ SPECIFIC: tuple[Rule, ...] = (
             "unknown_method method_deprecated deprecated_endpoint "
             "app_missing_action_url invalid_scope method_not_supported_for_channel_type_token "
             "missing_charset_token enterprise_is_restricted app_not_installed "
-            "invalid_app_id socket_mode_disabled 20012"
+            "invalid_app_id socket_mode_disabled 20012 as_user_not_supported"
         ),
         text=any_of(
             r"shard(?:ing)? (?:is )?required|requires sharding",
@@ -188,7 +188,7 @@ TARGET_CODES = words(
     "cannot_reply_to_message user_not_in_channel already_archived access_denied "
     "chat_admin_required chat_write_forbidden chat_restricted chat_send_plain_forbidden "
     "chat_send_media_forbidden chat_forbidden user_is_blocked user_deactivated "
-    "peer_id_invalid user_id_invalid chat_id_invalid topic_closed topic_deleted "
+    "peer_id_invalid user_id_invalid chat_id_invalid query_id_invalid 160002 topic_closed topic_deleted "
     "topic_id_invalid channel_private channel_invalid message_author_required "
     "input_user_deactivated user_banned_in_channel bot_group_blocked"
 )
@@ -213,7 +213,7 @@ TARGET_TEXT = any_of(
     r"(?:group|supergroup|channel) (?:chat )?(?:is|was) (?:deactivated|deleted)",
     r"cannot execute action on (?:this channel type|a dm)",
     r"no mutual (?:guilds|servers)",
-    r"not a member of the",
+    r"not a member of the|\b(?:chat|user|voice|channel|peer)_\w*forbidden\b|without permission to",
     r"is archived",
 )
 
@@ -249,7 +249,7 @@ FORM: tuple[Rule, ...] = (
             r"strings must be encoded in utf-?8",
             r"\bparse[_ ]mode\b",
             r"byte offset",
-            r"wrong entity|invalid entit",
+            r"wrong entity|invalid entit|\b(?:entity|entities|button|keyboard|reply_markup)_\w*invalid\b",
             r"invalid blocks|malformed",
         ),
         exceptions=words("cantparseentities badmarkup"),

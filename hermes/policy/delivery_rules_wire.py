@@ -49,6 +49,7 @@ WIRE: tuple[Rule, ...] = (
             r"connecterror",
             r"all connection attempts failed|failed to establish a new connection",
             r"proxy(?:error| connection)",
+            r"client is not (?:yet )?(?:ready|connected)",
         ),
         exceptions=words(
             "connecttimeout connecterror connectionrefusederror pooltimeout clientconnectorerror "
@@ -63,6 +64,12 @@ WIRE: tuple[Rule, ...] = (
         text=re.compile(rf"\A(?=.*{_SENDS})(?=.*{_RESET})", re.DOTALL),
     ),
     Rule(
+        "stale_link",
+        _R.NETWORK_RETRYABLE,
+        "cut",
+        text=any_of(r"\bpong\b.{0,30}\b(?:received|missing|timeout)"),
+    ),
+    Rule(
         "timeout",
         _R.TIMEOUT_AMBIGUOUS,
         "no_answer",
@@ -73,6 +80,7 @@ WIRE: tuple[Rule, ...] = (
             r"\btimeout\b.{0,30}\b(?:exceeded|expired|reached|error|of \d+)",
             r"timeout(?:error|exception)?$",
             r"did not respond (?:in|within)",
+            r"\baborterror\b|(?:user|operation|request)\b.{0,12}\baborted\b",
         ),
         exceptions=words(
             "timedout readtimeout writetimeout timeouterror serverinterruptedtimeout "
@@ -90,8 +98,8 @@ WIRE: tuple[Rule, ...] = (
             r"unexpected eof|eof occurred|incomplete read",
             r"connection (?:closed|lost|error|broken|dropped)|connectionclosed",
             r"(?:websocket|gateway|session)\b.{0,40}\b(?:closed|invalidated|disconnect)",
-            r"remoteprotocolerror|readerror|clientoserror",
-            r"fetch failed|network (?:error|request failed)",
+            r"remoteprotocolerror|readerror|clientoserror|websocketclosure",
+            r"fetch failed|network (?:error|request (?:for \S+ )?failed)",
             r"cannot write to closing transport",
             r"zombie|heartbeat",
         ),

@@ -40,13 +40,13 @@ CODE_RULES: tuple[Rule, ...] = (
         "code_content_filter",
         Reason.PROVIDER_POLICY_BLOCKED,
         "content",
-        codes=codes("""
+        codes=codes(r"""
             content_filter content_policy_violation workspace_policy_violation
             responsibleaipolicyviolation data_?inspection_?failed content_filtered sensitive_content.*
             moderation_blocked cyber_policy.* prohibited_content content_policy safety_violation
             image_safety inputtextsensitivecontentdetected.* outputtextsensitivecontentdetected.*
             inputimagesensitivecontentdetected.* content_moderation.* input_moderation harmful_content.*
-            policy_violation cyber_policy_violation bio_policy.* .*datainspectionfailed
+            policy_violation cyber_policy_violation (?:\w+_)?unsafe_\w+ bio_policy.* .*datainspectionfailed
         """),
     ),
     Rule(
@@ -154,7 +154,7 @@ CODE_RULES: tuple[Rule, ...] = (
             model_not_allowed model_access_denied invalidendpointormodel\.notfound model_terms_required
             model_permission_denied unsupported_model model_retired model_does_not_exist 1211
             unsupported_api_for_model dedicated_endpoint_not_running model_not_loaded
-            model\.?not\.?supported invalid_model_name
+            model\.?not\.?supported invalid_model_name no_available_model_endpoints
         """),
         test=lambda s, _: "1211" not in s.codes or bool(_ZAI.search(s.provider)) or "model" in s.text,
     ),
@@ -187,7 +187,7 @@ CODE_RULES: tuple[Rule, ...] = (
             server_is_overloaded model_capacity_exhausted capacity_exceeded no_capacity
             model_at_capacity serveroverloaded system_busy system_cpu_overloaded model_busy server_busy
             modelnotreadyexception model_loading capacity_unavailable insufficient_capacity
-            no_capacity_available high_demand system_overloaded 1305 1312 slow_down
+            no_capacity_available nocapacity high_demand system_overloaded 1305 1312 slow_down
         """),
         test=lambda s, _: (
             s.status != 402

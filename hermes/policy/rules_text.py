@@ -97,7 +97,12 @@ TEXT_RULES: tuple[Rule, ...] = (
     Rule("text_thinking_signature", Reason.THINKING_SIGNATURE, text=say.THINKING_SIGNATURE),
     Rule("text_long_context_tier", Reason.LONG_CONTEXT_TIER, text=say.LONG_CONTEXT_TIER),
     Rule("text_long_context_beta", Reason.OAUTH_LONG_CONTEXT_BETA_FORBIDDEN, text=say.LONG_CONTEXT_BETA),
-    Rule("text_grammar", Reason.LLAMA_CPP_GRAMMAR_PATTERN, text=say.GRAMMAR),
+    Rule(
+        "text_grammar",
+        Reason.LLAMA_CPP_GRAMMAR_PATTERN,
+        text=say.GRAMMAR,
+        unless=any_of(r"raise_exception|jinja exception"),
+    ),
     Rule("text_region", Reason.PROVIDER_POLICY_BLOCKED, "region", text=say.REGION),
     Rule("text_data_policy", Reason.PROVIDER_POLICY_BLOCKED, "data_policy", text=say.DATA_POLICY),
     Rule("text_in_flight", Reason.RATE_LIMIT, "in_flight", statuses=frozenset({402}), test=_short_wait),
@@ -127,7 +132,13 @@ TEXT_RULES: tuple[Rule, ...] = (
     Rule("text_tool_images", Reason.FORMAT_ERROR, "tool_images", text=service.TOOL_IMAGES),
     Rule("text_no_images", Reason.FORMAT_ERROR, "images", text=service.NO_IMAGES),
     Rule("text_bad_image", Reason.FORMAT_ERROR, "bad_image", text=service.BAD_IMAGE, test=_blames_the_form),
-    Rule("text_image_count", Reason.FORMAT_ERROR, "image_count", text=service.IMAGE_COUNT, test=_blames_the_form),
+    Rule(
+        "text_image_count",
+        Reason.FORMAT_ERROR,
+        "image_count",
+        text=service.IMAGE_COUNT,
+        test=_blames_the_form,
+    ),
     Rule("text_format_strict", Reason.FORMAT_ERROR, text=service.FORMAT_STRICT),
     Rule(
         "text_request_over_allowance",
@@ -187,6 +198,12 @@ TEXT_RULES: tuple[Rule, ...] = (
     Rule("text_auth", Reason.AUTH, text=service.AUTH, test=_not_throttled),
     Rule("text_timed_out", Reason.TIMEOUT, text=service.TIMED_OUT, test=_may_be_service),
     Rule("text_server", Reason.SERVER_ERROR, text=service.SERVER, test=_may_be_service),
+    Rule(
+        "text_crashed",
+        Reason.SERVER_ERROR,
+        statuses=frozenset({400, 409, 422, 424}),
+        text=any_of(r"\b(?:model|runner|engine|worker|backend|server)\b[^\n]{0,30}\bcrashed"),
+    ),
     Rule("text_transport", Reason.TIMEOUT, "cut", text=service.LOCAL_TRANSPORT, test=_no_answer),
     Rule("text_format", Reason.FORMAT_ERROR, text=service.FORMAT, test=_blames_the_form, vacuous=False),
 )

@@ -253,7 +253,9 @@ _EMPTY_PHRASES = re.compile(
     r"|this request is not valid\. check the model name and other parameters|additional info|invalid request"
     r"|invalid_request_error|the request was invalid|bad request|badrequesterror|badrequest|api error"
     r"|llm error"
-    r"|client error|upstream error|error code|status code|no body|http|error|none|null)\b"
+    r"|client error|upstream error|error code|status code|no body|http|error|none|null"
+    r"|(?:error)?type|message|param|code|provider: [\w./-]+"
+    r"|execution failed|for url|for more information check|request id:? ?[\w:-]+|post|[a-z_]*api_?(?:call)?error)\b"
 )
 
 

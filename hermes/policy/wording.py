@@ -65,7 +65,7 @@ REGION = any_of(
     "|territory|location)",
     "(?:unsupported|restricted|sanctioned) (?:countr|region|territor|location)",
     r"access[^\n]{0,40}not allowed from (?:unsupported|restricted|your)",
-    "your (?:country|region) is (?:not|un)",
+    r"your (?:country|region) is (?:not|un)|(?:block|restrict)\w*[^\n]{0,20} from your (?:country|region)",
     "geo(?:graphic(?:al)?)?[- ]?(?:restrict|block)",
 )
 
@@ -121,7 +121,7 @@ EDGE_BLOCK = any_of(
 
 ACCOUNT_DISABLED = any_of(
     r"(?:organi[sz]ation|account|user|workspace|project|team|tenant|service)\b[^\n]{0,60}\b(?:has"
-    " been|have been|is|was|been) (?:permanently |temporarily )?(?:disabled|deactivated"
+    " been|have been|is|was|been) (?:permanently |temporarily )?(?:disabled?|deactivated"
     "|suspended|banned|terminated|restricted|locked out)",
     r"(?:api[ _]?key|consumer)\b[^\n]{0,80}has been (?:suspended|banned|blocked)",
     r"your account[^\n]{0,40}\b(?:deactivated|banned|terminated)",
@@ -208,6 +208,7 @@ QUOTA_SENTENCE = any_of(
 
 OVERFLOW = any_of(
     r"number of (?:input |prompt )?tokens[^\n]{0,30}exceed",
+    r"tokens in (?:the |your )?(?:request|prompt|input)[^\n]{0,20} (?:more|greater|larger) than max",
     r"maximum (?:context|prompt|sequence|input|model) length (?:is|of|for|\()",
     "maximum (?:context|prompt|model) length",
     "(?:exceed|over|beyond|larger than|longer than|greater than|more than|gather than|too"

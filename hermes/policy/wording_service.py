@@ -19,7 +19,7 @@ MODEL = any_of(
     r"(?:unknown|invalid|unrecognized|unsupported|no such) model\b(?!s? (?:output|response"
     "|argument|parameter))(?: name| id)?",
     "no (?:allowed )?endpoints found for (?!.*support)",
-    "no such deployment",
+    "no such deployment|llm provider not provided|no endpoints? (?:is |are )?available for (?:this|the) model",
     r"deployment[^\n]{0,60}(?:does not exist|not found)",
     r"\bmodel\b[^\n]{0,80}(?:is|are|was|has been) (?:not |no longer |un)(?:supported|available"
     r"|accessible|enabled|offered|served)\b(?! (?:right now|at the moment|temporarily|currently))",
@@ -75,7 +75,7 @@ USAGE_WINDOW = any_of(
     "exceeds? the service quota",
     r"(?:exceeded|reached|hit|used)[^\n]{0,40}(?:usage limit|token usage|\d+[- ]hour (?:\w+"
     r" )?limit|weekly (?:\w+ )?limit|daily (?:\w+ )?limit|session limit)",
-    r"(?:limit|quota|usage)\b[^\n]{0,30} (?:will )?resets? (?:at|in|on|after)",
+    r"(?:limit|quota|usage)\b[^\n]{0,30} (?:will )?resets? (?:(?:at|in|on|after)\b|\d|[a-z]{3} \d)",
     "free-models-per-day",
     r"(?:daily|weekly|hourly)[^\n]{0,20}(?:limit|quota)[^\n]{0,30}(?:reached|exceeded|exhausted)",
     r"(?:已达到|达到|超过)[^\n]{0,16}使用上限",
@@ -157,7 +157,7 @@ CAPACITY = any_of(
     r"(?:local|worker)[^\n]{0,20} total request limit reached",
     r"(?:queue|pending requests?)[^\n]{0,20}(?:is )?(?:full|exceeded|too long)",
     "no healthy upstream",
-    r"capacity (?:exceeded|constraints?|limits?)\b",
+    r"capacity (?:temporarily )?(?:exceeded|constraints?|limits?)\b",
     "负载(?:已|过)|系统繁忙|服务(?:繁忙|过载)|访问量过大",
     r"temporarily unavailable due to[^\n]{0,30}(?:load|demand|capacity)",
     "model busy",
@@ -193,7 +193,7 @@ AUTH = any_of(
     r"permission[^\n]{0,60}denied on resource",
     "unregistered callers",
     r"refresh token[^\n]{0,60}(?:expired|invalid|used|revoked|failed|not found)",
-    r"failed to refresh[^\n]{0,20}token",
+    r"failed to refresh[^\n]{0,20}token|token refresh (?:has )?failed",
     "(?:无效的?|错误的?)(?:令牌|密钥|api)|令牌(?:无效|已过期|验证失败)",
     r"(?:unable to|could not)[^\n]{0,16} (?:locate|load|find|determine)[^\n]{0,20}credentials",
     "not authorized to (?:perform|invoke|access)",
@@ -232,6 +232,7 @@ BAD_IMAGE = any_of(
 IMAGE_COUNT = any_of(r"at most \d+ image", "too many images")
 
 FORMAT_STRICT = any_of(
+    r"\bloc: ?[(\[]body\b|\byou should pass [^\n]{0,120}\bfield\b",
     r"json\.exception\.|failed to parse (?:tools|messages|input)\b|error rendering prompt|\bjinja\b"
     r"|chat template",
     r"\bat row \d+, column \d+",
@@ -251,10 +252,10 @@ FORMAT_STRICT = any_of(
     "|prompt)",
     r"supports? at most \d+ images?|at most \d+ images?",
     "too many images",
-    "without its required following item",
+    "without its required following item|items are not persisted when",
     "invalid schema for (?:function|response|tool)",
     "(?:image|media|video|audio|file) input is not (?:supported|enabled)|image_url is only supported",
-    r"not accessible via the[^\n]{0,40}endpoint",
+    r"not accessible via the[^\n]{0,40}endpoint|\buse (?:the )?\S{1,60} (?:api|endpoint) instead",
     "is not supported (?:with|by|for|when using|in) this model",
     r"array too long\. expected",
     "requires --(?:enable-auto-tool-choice|jinja)",
@@ -306,8 +307,9 @@ FORMAT = any_of(
     "prefill",
     "is (?:not permitted|not allowed) (?:for|with|in|when)",
     "request contains an invalid argument",
-    "validation error",
+    "validation (?:error|failed|failure)",
     r"(?:conversation|message) (?:roles|history)[^\n]{0,30}(?:alternate|invalid|must)",
+    r"rejected (?:the|your) request (?:schema|body|payload|format)|^\W*invalid url\b",
     "(?:invalid|incorrect) (?:request|message|tool|function|role|type|format|input|arguments?"
     r"|param(?:eter)?s?)\b",
     r"array too long\. expected",
@@ -324,7 +326,8 @@ FORMAT = any_of(
 LOCAL_TRANSPORT = any_of(
     r"(?:could not|cannot|unable to|failed to) connect\b",
     "peer closed connection",
-    "error sending request for url",
+    r"error sending request for url|\bnet::err_(?:incomplete|connection|network|timed|internet|name)\w*",
+    r"\bdial (?:tcp|udp)\b|no such host|\[ssl: ?\w+\]|(?:ssl|tls)v?[\d.]* alert\b|bad record mac",
     "incomplete chunked read",
     "connection (?:was |has been |is )?(?:reset|closed|aborted|lost|broken|terminated|dropped"
     "|interrupted|refused|error)",
@@ -385,5 +388,5 @@ SERVER = any_of(
     "the server encountered",
     "upstream (?:error|server error|provider error)",
     r"unknown error, \d+ in|system error\b",
-    "(?:internal|server)[- ]side (?:issue|error)",
+    r"(?:internal|server)[- ]side (?:issue|error)|网络错误[^\n]{0,60}稍后",
 )

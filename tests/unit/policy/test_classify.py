@@ -51,17 +51,62 @@ def test_given_corpus_is_read_right_in_98_percent() -> None:
     assert not flags
 
 
-@pytest.mark.parametrize("row", [*rows("written.jsonl"), *rows("fresh.jsonl")], ids=lambda row: row["id"])
+@pytest.mark.parametrize(
+    "row",
+    [*rows("written.jsonl"), *rows("fresh.jsonl"), *rows("second.jsonl")],
+    ids=lambda row: row["id"],
+)
 def test_written_corpus_keeps_its_reading(row: dict[str, Any]) -> None:
     verdict = verdict_of(**row)
     assert (verdict.reason, verdict.retryable) == (row["label"], row["retryable"])
 
 
-@pytest.mark.parametrize("name", ["provider.jsonl", "written.jsonl", "fresh.jsonl"])
+@pytest.mark.parametrize("name", ["provider.jsonl", "written.jsonl", "fresh.jsonl", "second.jsonl"])
 def test_what_a_person_or_a_rewrite_must_cure_is_never_called_retryable(name: str) -> None:
     for row in rows(name):
         if row["label"] in NEVER_RETRYABLE:
             assert not verdict_of(**row).retryable, row["id"]
+
+
+def in_other_dress(row: dict[str, Any], dress: str) -> dict[str, Any]:
+    """The same failure as another client, proxy or log reports it."""
+    status, body = row["status"], row["body"]
+    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+    said = "" if status is None else str(status)
+    match dress:
+        case "text of the JSON":
+            return {**row, "body": text}
+        case "a message of an SDK" if said:
+            return {**row, "status": None, "exception": None, "body": f"Error code: {said} - {body!r}"}
+        case "a line of a client" if said:
+            return {**row, "status": None, "body": f"API Error: {said} {text}"}
+        case "a router's raw metadata" if said:
+            raw = {"raw": text, "provider_name": "X"}
+            wrapped = {"message": "Provider returned error", "code": status, "metadata": raw}
+            return {**row, "body": {"error": wrapped}}
+        case "a message within an error":
+            return {**row, "body": {"error": {"message": text}}}
+        case "without headers, class and provider":
+            return {**row, "headers": {}, "exception": None, "provider": "custom"}
+    return row
+
+
+@pytest.mark.parametrize(
+    "dress",
+    [
+        "text of the JSON",
+        "a message of an SDK",
+        "a line of a client",
+        "a router's raw metadata",
+        "a message within an error",
+        "without headers, class and provider",
+    ],
+)
+def test_a_failure_means_the_same_in_another_dress(dress: str) -> None:
+    corpus = rows("provider.jsonl")
+    read = [(row, verdict_of(**in_other_dress(row, dress))) for row in corpus]
+    wrong = [(row["id"], row["label"], v.reason, v.rule) for row, v in read if v.reason != row["label"]]
+    assert len(wrong) <= 0.02 * len(corpus), wrong
 
 
 def test_every_rule_has_exactly_one_example_in_order() -> None:

@@ -34,10 +34,11 @@ R = DeliveryReason
 
 def records() -> list[Any]:
     """Public reports (the error corpus), then sentences of our own in other words."""
+    second = HERE.parents[1] / "data" / "errors" / "second_platform.jsonl"
     lines = [
         line
-        for name in ("public_records.jsonl", "own_records.jsonl")
-        for line in (HERE / name).read_text("utf-8").splitlines()
+        for file in (HERE / "public_records.jsonl", HERE / "own_records.jsonl", second)
+        for line in file.read_text("utf-8").splitlines()
     ]
     return [pytest.param(json.loads(line), id=json.loads(line)["id"]) for line in lines]
 
