@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
 from operator import mul
 from typing import TypeAlias, assert_never
 
@@ -72,9 +71,34 @@ _ASCII_DIGITS = b"0123456789"
 _SPACES = b" \t\n\r\x0b\x0c"
 
 
-@lru_cache(maxsize=8192)
+_SAMPLED, _PIECE, _PIECES = 60_000, 2_500, 16
+"""Characters of a text that is still read whole; of a longer one so many pieces of so many characters are."""
+_REMEMBERED = 20_000
+_texts: dict[tuple[int, int], Measure] = {}
+"""Measures by length and hash: the texts themselves are not kept alive by it."""
+_specs: dict[int, tuple[ToolSpec, float]] = {}
+
+
 def measure(text: str) -> Measure:
     """A text by kinds. A camel hump is a word; so base64 and hashes come out as the short bits they become."""
+    key = (len(text), hash(text))
+    found = _texts.get(key)
+    if found is None:
+        if len(_texts) >= _REMEMBERED:
+            _texts.clear()
+        found = _texts[key] = _measured(text) if len(text) <= _SAMPLED else _sampled(text)
+    return found
+
+
+def _sampled(text: str) -> Measure:
+    """Of a very long text evenly spaced pieces stand for all of it."""
+    step = (len(text) - _PIECE) // (_PIECES - 1)
+    parts = [_measured(text[at : at + _PIECE]) for at in range(0, step * _PIECES, step)]
+    scale = len(text) / sum(min(_PIECE, len(text) - at) for at in range(0, step * _PIECES, step))
+    return tuple(value * scale for value in total(parts))
+
+
+def _measured(text: str) -> Measure:
     raw = text.encode("ascii", "ignore")
     without = raw.translate(None, _ASCII_LETTERS)
     letters = len(raw) - len(without)
@@ -113,17 +137,21 @@ def item_measure(item: Item) -> Measure:
             assert_never(item)
 
 
-@lru_cache(maxsize=512)
-def _spec_tokens(name: str, description: str, parameters: str) -> float:
-    return _SPEC_TOKENS + sum(sum(measure(part)) for part in (name, description, parameters))
+def _spec_tokens(spec: ToolSpec) -> float:
+    known = _specs.get(id(spec))
+    if known is not None and known[0] is spec:
+        return known[1]
+    if len(_specs) >= _REMEMBERED // 20:
+        _specs.clear()
+    parameters = json.dumps(spec.parameters, ensure_ascii=False, default=str)
+    found = _SPEC_TOKENS + sum(sum(_measured(part)) for part in (spec.name, spec.description, parameters))
+    _specs[id(spec)] = (spec, found)
+    return found
 
 
 def frame_measure(system: str, tools: Iterable[ToolSpec]) -> Measure:
     """What is sent with every call beside the items: the system text, the tools, the answer's opening."""
-    specs = sum(
-        _spec_tokens(s.name, s.description, json.dumps(s.parameters, ensure_ascii=False, default=str))
-        for s in tools
-    )
+    specs = sum(map(_spec_tokens, tools))
     return _with(measure(system), messages=2 if system else 1, tools=specs)
 
 
@@ -201,6 +229,8 @@ PRIOR = Calibration((
 """Nothing was counted yet. Vocabularies of bytes are rare, so theirs must first prove itself."""
 _DECIDED = 6
 """Counts after which only the best idea is followed."""
+_SETTLED, _GOOD = 30, 0.02
+"""Counts after which an estimate as near as this teaches nothing more."""
 
 
 def tokens(measured: Measure, calibration: Calibration = PRIOR) -> int:
@@ -226,6 +256,8 @@ def learned(calibration: Calibration, measured: Measure, counted: int) -> Calibr
     best = calibration.ideas[0].factors
     least = _dot(measured, best) - measured[Kind.TOOLS] * best[Kind.TOOLS]
     if counted <= 0 or counted < _LIE_LOW * least - 16 or counted > _LIE_HIGH * sum(measured) + 200:
+        return calibration
+    if calibration.counts >= _SETTLED and abs(counted - _dot(measured, best)) <= _GOOD * counted:
         return calibration
     ideas = sorted((_corrected(idea, measured, counted) for idea in calibration.ideas), key=lambda idea: -idea.merit)
     counts = calibration.counts + 1

@@ -132,3 +132,9 @@ def test_a_calibration_is_about_one_kilobyte() -> None:
             grown, prompt_measure("s", [UserItem((ENGLISH + CHINESE + CODE) * (turn + 1))]), 70 * (turn + 1)
         )
     assert len(dump(grown)) < 1_500
+
+
+@pytest.mark.parametrize("text", [ENGLISH, CHINESE, CODE, ENGLISH * 40 + CHINESE * 40 + CODE * 40])
+def test_a_very_long_text_is_estimated_from_samples(text: str) -> None:
+    times = 200_000 // len(text) + 1
+    assert tokens(measure(text * times)) == pytest.approx(times * tokens(measure(text)), rel=0.08)
