@@ -68,7 +68,7 @@ SPECIFIC: tuple[Rule, ...] = (
             r"request entity too large|payload too large|content too large",
             r"file is too (?:big|large)",
             r"exceeds? (?:the )?(?:maximum|max)\b.{0,30}\b(?:size|length|characters)",
-            r"too many characters",
+            r"too many characters|\b(?:text|message|media|caption|entities)_(?:caption_)?too_long\b",
             r"(?:file|attachment|upload)s?\b.{0,30}\bexceeds?\b",
             r"embed size exceeds",
         ),
