@@ -45,29 +45,25 @@ def test_a_home_that_does_not_exist_has_learned_nothing_and_is_not_made(home: Ho
     assert not home.path.exists()
 
 
-@pytest.mark.parametrize("running", [False, True], ids=["alone", "through the gateway"])
-def test_what_was_learned_is_listed_explained_and_forgotten(home: Home, running: bool) -> None:
+def test_without_a_gateway_it_is_listed_and_forgotten_on_the_file(home: Home) -> None:
     teach(home, "small", "large")
+    shown = home.hermes("learned", "list").stdout
+    assert "main/small" in shown
+    assert "answers of at most 4096 tokens" in shown
+    done = home.hermes("learned", "clear", "main/small", "--json")
+    assert json.loads(done.stdout) == {"target": "main/small", "forgotten": 1}
+    assert listed(home) == ["main/large"]
 
-    def check() -> None:
-        shown = home.hermes("learned", "list").stdout
-        assert "main/small" in shown
-        assert "answers of at most 4096 tokens" in shown
+
+def test_a_running_gateway_forgets_at_once(home: Home) -> None:
+    teach(home, "small", "large")
+    with home.gateway():
         assert "main/large" in home.hermes("explain", "policy").stdout
         wrong = home.hermes("learned", "clear", "main/other")
         assert wrong.returncode == 1
         assert "nothing was learned about 'main/other'" in sentence(wrong)
-        done = home.hermes("learned", "clear", "main/small", "--json")
-        assert json.loads(done.stdout) == {"target": "main/small", "forgotten": 1}
-        assert listed(home) == ["main/large"]
         assert home.hermes("learned", "clear").stdout.startswith("forgotten: ")
         assert listed(home) == []
-
-    if running:
-        with home.gateway():
-            check()
-    else:
-        check()
     with closing(sqlite3.connect(home.path / "state.db")) as store:
         assert store.execute("SELECT count(*) FROM learned").fetchone() == (0,)
 
