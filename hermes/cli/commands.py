@@ -224,6 +224,24 @@ def clear_learned(
     return do(target, ctx.obj)
 
 
+slack = typer.Typer(rich_markup_mode=None, help="What Slack must be told about the app.")
+app.add_typer(slack, name="slack")
+
+
+@slack.command("manifest")
+def slack_manifest(
+    ctx: typer.Context,
+    address: Annotated[
+        str, typer.Option(metavar="URL", help="For mode http: the public address, https://HOST/hooks/slack.")
+    ] = "",
+    name: Annotated[str, typer.Option(metavar="NAME", help="What people see.")] = "Hermes",
+) -> int:
+    """Print the app manifest, to be pasted where a Slack app is created."""
+    from hermes.cli.slack import print_manifest as do
+
+    return do(address, name)
+
+
 explain = typer.Typer(rich_markup_mode=None, help="Why Hermes does what it does.")
 app.add_typer(explain, name="explain")
 
