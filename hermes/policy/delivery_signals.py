@@ -45,7 +45,8 @@ def strings_of(body: object, depth: int = 0) -> Iterator[str]:
 _URL_PATH = re.compile(r"(?:https?://\S+?|/)bot[^/\s]+/(\w+)\S*|https?://\S+", re.IGNORECASE)
 _CODE_IN_TEXT = re.compile(r"(?:error[ _]?code|\bcode)['\"]?\s*[:=]?\s*['\"]?(\d{4,6})\b")
 _STATUS_IN_TEXT = re.compile(
-    r"(?:status[ _]?code(?:error)?|server response|error[ _]code|\bhttp|etelegram|\bstatus)['\"]?\s*[:=]?\s*([1-5]\d\d)\b"
+    r"(?:status[ _]?code(?:error)?|server response|error[ _]code|\bhttp|etelegram|\bstatus)"
+    r"['\"]?\s*[:=]?\s*([1-5]\d\d)\b"
     r"|^\W*(?:error\W+)?([1-5]\d\d)\b(?=[:)\s]\s*\W*[a-z])|<title>\s*([1-5]\d\d)\b|<response \[([1-5]\d\d)\]>"
     r"|\[([45]\d\d) [a-z_]{3,40}\]",
     re.MULTILINE,
