@@ -80,6 +80,17 @@ def make_platform(name: str, config: PlatformConfig, network: Network) -> Platfo
             raise NotBuilt(name)
 
 
+def refresh_platform(platform: Platform, config: PlatformConfig) -> None:
+    """Gives a running adapter the keys of its section that are read anew (R42)."""
+    match config:
+        case DiscordConfig():
+            from hermes.platforms.discord.create import refresh as refresh_discord
+
+            refresh_discord(platform, config)
+        case _:
+            pass
+
+
 def make_provider(name: str, config: ProviderConfig, api_key: str, network: Network) -> Provider:
     """The adapter of one provider; ``api_key`` may be empty for a server that wants none."""
     match config:

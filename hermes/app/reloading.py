@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hermes.app import settings
 from hermes.app.attaching import reattach
-from hermes.app.catalogue import NotBuilt
+from hermes.app.catalogue import NotBuilt, refresh_platform
 from hermes.app.compacting import recompact
 from hermes.app.instructions import instructions
 from hermes.app.parts import Gateway, Machine
@@ -68,6 +68,10 @@ class Reloader:
         """Keys that are read anew by the next message; access is in force at once."""
         g = self._gateway
         g.access.policies = settings.access_policies(config)
+        for name, section in config.platforms.items():
+            platform = g.platforms.find(name) if section.enabled else None
+            if platform is not None:
+                refresh_platform(platform, section)
         g.ingest.group_sessions_per_user = config.gateway.group_sessions_per_user
         g.ingest.merge_window = config.agent.merge_window
         g.lane.merge_window = config.agent.merge_window
