@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from aiohttp.abc import AbstractResolver
 
+from hermes.core.ports import Platform
 from hermes.platforms.discord.adapter import DiscordPlatform, Limits
 from hermes.platforms.discord.config import DiscordConfig
+
+
+def refresh(platform: Platform, config: DiscordConfig) -> None:
+    """The keys that are read anew: how far back a gap is read."""
+    if isinstance(platform, DiscordPlatform):
+        platform.limits = replace(
+            platform.limits, catch_up_messages=config.catch_up_messages, catch_up_age=config.catch_up_age
+        )
 
 
 def create(
