@@ -12,6 +12,7 @@ from hermes.core.clock import Clock
 from hermes.core.goals import Judgement, NoJudgement, Unjudged
 from hermes.core.money import Purpose
 from hermes.core.transcript import UserItem
+from hermes.core.urgency import Urgency
 from hermes.policy.goals import JUDGE, judge_words, read_judgement
 
 JUDGE_OUTPUT = 1_024
@@ -49,7 +50,8 @@ class PipelineJudge:
     async def judge(self, unjudged: Unjudged) -> Judgement | NoJudgement:
         account = self._money.open(unjudged.turn_id, Purpose.JUDGE)
         ask = Ask(
-            JUDGE, (UserItem(judge_words(unjudged)),), (), unjudged.goal.principal_id, max_output=JUDGE_OUTPUT
+            JUDGE, (UserItem(judge_words(unjudged)),), (), unjudged.goal.principal_id, Urgency.BACKGROUND,
+            max_output=JUDGE_OUTPUT,
         )
         try:
             answer = await self._pipeline.call(ask, Silent(), self._clock.monotonic() + JUDGE_SECONDS, account)

@@ -177,6 +177,6 @@ def money_commands(usage: UsageBook, goals: GoalKeeper) -> tuple[CommandSpec, ..
         return await goals.command(call.session, call.row.principal_id, call.event, call.argument)
 
     return (
-        CommandSpec("usage", "what calls took and cost, and what is left of the budgets", show_usage, acts=False),
+        CommandSpec("usage", "what calls cost, what is left of budgets", show_usage, acts=False, least=Role.GUEST),
         CommandSpec("goal", "TEXT – work on something until it is reached; pause, resume, clear", goal),
     )

@@ -13,7 +13,7 @@ from hermes.core.clock import Clock
 from hermes.core.events import MessageEvent
 from hermes.core.goals import Goal, GoalJudge, Goals, GoalState, Unjudged
 from hermes.core.ids import SessionId
-from hermes.core.principals import PrincipalId
+from hermes.core.principals import PrincipalId, Role
 from hermes.core.records import OutboxRow
 from hermes.gateway.ingest import AccessBook
 from hermes.gateway.replies import PlatformReplies
@@ -102,7 +102,9 @@ class GoalKeeper:
         self._offer(await self._goals.conclude(found, step.state, step.reason, notice, self._clock.now()))
 
     def _may(self, goal: Goal) -> bool:
-        return isinstance(self._access.decide(goal.identity, goal.chat), Allow)
+        """Its turns run with a user's rights, so whoever set it must still be one."""
+        answer = self._access.decide(goal.identity, goal.chat)
+        return isinstance(answer, Allow) and answer.role >= Role.USER
 
     # ---- commands ----
 

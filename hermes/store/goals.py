@@ -10,13 +10,14 @@ from hermes.core.principals import ChatKind, ChatRef, Identity, PrincipalId
 from hermes.core.records import Claim, NewDelivery, OutboxRow
 from hermes.core.stores import NOTE_ONLY
 from hermes.core.transcript import AssistantItem, load_item
+from hermes.core.urgency import Urgency
 from hermes.store.database import Database
 from hermes.store.rows import INBOX_OPEN, TURNS_OPEN, insert_delivery
 from hermes.store.snapshots import live_history
 
 _COLUMNS = (
-    "session_id, principal_id, platform, account, user_id, chat_id, thread_id, chat_kind, text, note, state, reason, "
-    "turns, misread"
+    "session_id, principal_id, platform, account, user_id, chat_id, thread_id, chat_kind, text, note, user_roles, "
+    "state, reason, turns, misread"
 )
 
 _HERE = "generation=(SELECT generation FROM sessions WHERE id=goals.session_id)"
@@ -34,10 +35,11 @@ class SqliteGoals:
         await self._db.write(
             lambda conn: conn.execute(
                 f"INSERT OR REPLACE INTO goals({_COLUMNS}, due, generation, judged_turn, created_at, updated_at) "
-                "SELECT ?,?,?,?,?,?,?,?,?,?,'active','',0,0,1,generation,coalesce((SELECT max(id) FROM turns), 0),?,? "
-                "FROM sessions WHERE id=?",
+                "SELECT ?,?,?,?,?,?,?,?,?,?,?,'active','',0,0,1,generation,coalesce((SELECT max(id) FROM turns), 0),"
+                "?,? FROM sessions WHERE id=?",
                 (goal.session_id, goal.principal_id, chat.platform, chat.account, who.user_id, chat.chat_id,
-                 chat.thread_id, chat.kind.value, goal.text, goal.said, now, now, goal.session_id),
+                 chat.thread_id, chat.kind.value, goal.text, goal.said, " ".join(sorted(who.roles)), now, now,
+                 goal.session_id),
             )
         )  # fmt: skip
 
@@ -114,14 +116,15 @@ def begin_goal_turn(conn: sqlite3.Connection, session: SessionId, owner: int, no
     address = goal.address
     turn = conn.execute(
         "INSERT INTO turns(session_id, principal_id, generation, epoch, state, platform, account, chat_id, thread_id, "
-        "claim_generation, created_at, goal) VALUES (?,?,?,1,'running',?,?,?,?,?,?,?)",
+        "claim_generation, created_at, goal, urgency) VALUES (?,?,?,1,'running',?,?,?,?,?,?,?,?)",
         (session, goal.principal_id, generation, address.platform, address.account, address.chat_id,
-         address.thread_id, owner, now, goal.turns + 1),
+         address.thread_id, owner, now, goal.turns + 1, Urgency.BACKGROUND),
     ).lastrowid  # fmt: skip
     assert turn is not None
     history = live_history(conn, session)
     return Claim(
-        TurnId(turn), session, goal.principal_id, 1, False, address, (), history, 1, 0.0, goal_words=goal.said
+        TurnId(turn), session, goal.principal_id, 1, False, address, (), history, 1, 0.0, goal_words=goal.said,
+        urgency=Urgency.BACKGROUND,
     )
 
 
@@ -129,11 +132,11 @@ def _goal(conn: sqlite3.Connection, session: str) -> Goal | None:
     r = conn.execute(f"SELECT {_COLUMNS} FROM goals WHERE session_id=? AND {_HERE}", (session,)).fetchone()
     if r is None:
         return None
-    identity = Identity(r[2], r[3], r[4], "", False)
+    identity = Identity(r[2], r[3], r[4], roles=frozenset(r[10].split()))
     chat = ChatRef(r[2], r[3], r[5], r[6], ChatKind(r[7]))
     return Goal(
-        SessionId(r[0]), PrincipalId(r[1]), identity, chat, r[8], r[9] or "", GoalState(r[10]), r[11] or "", r[12],
-        r[13],
+        SessionId(r[0]), PrincipalId(r[1]), identity, chat, r[8], r[9] or "", GoalState(r[11]), r[12] or "", r[13],
+        r[14],
     )  # fmt: skip
 
 

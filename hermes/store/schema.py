@@ -158,7 +158,8 @@ CREATE TABLE spend(key TEXT PRIMARY KEY, usd REAL NOT NULL, at REAL NOT NULL) WI
 CREATE TABLE goals(
   session_id TEXT PRIMARY KEY, generation INTEGER NOT NULL, principal_id TEXT NOT NULL,
   platform TEXT NOT NULL, account TEXT NOT NULL,
-  chat_id TEXT NOT NULL, chat_kind TEXT NOT NULL, thread_id TEXT, user_id TEXT NOT NULL, text TEXT NOT NULL,
+  chat_id TEXT NOT NULL, chat_kind TEXT NOT NULL, thread_id TEXT, user_id TEXT NOT NULL,
+  user_roles TEXT NOT NULL, text TEXT NOT NULL,
   state TEXT NOT NULL, reason TEXT, note TEXT, turns INTEGER NOT NULL DEFAULT 0, due INTEGER NOT NULL DEFAULT 0,
   misread INTEGER NOT NULL DEFAULT 0, judged_turn INTEGER NOT NULL DEFAULT 0, created_at REAL NOT NULL,
   updated_at REAL NOT NULL) WITHOUT ROWID;

@@ -210,3 +210,21 @@ def test_usage_says_that_a_price_is_not_known(make: Make) -> None:
     world.run(5)
     assert "1 call, 10 tokens in, 10 out, price unknown" in world.heard()[-1]
     assert "No budget is set." in world.heard()[-1]
+
+
+def test_a_goal_stops_when_its_author_may_not_talk_any_more(start: Any) -> None:
+    world, model = start([answer("one", after=20.0)], [])
+    world.say("/goal count")
+    world.run(10)
+    assert world.gateway is not None
+    world.gateway.access.policies.clear()
+    world.run(300)
+    assert len(model.requests) == 1
+    assert world.rows("SELECT state, reason FROM goals") == [("paused", "access")]
+
+
+def test_a_goals_turns_wait_behind_people_and_have_a_users_rights(start: Any) -> None:
+    world, _ = start([answer("one")], [verdict("done")])
+    world.say("/goal count")
+    world.run(60)
+    assert world.rows("SELECT urgency, role, goal FROM turns") == [(1, 2, 1)]
