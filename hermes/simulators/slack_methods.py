@@ -183,6 +183,16 @@ def complete_upload(world: World, given: Mapping[str, Any], tell: Told, url: str
     return {"files": [{"id": one["id"], "title": one.get("title")} for one in files]}
 
 
+def user_info(world: World, given: Mapping[str, Any], tell: Told, url: str) -> dict[str, Any]:
+    world.need("users:read")
+    user = str(given.get("user"))
+    if not user.startswith("U"):
+        raise Refusal("user_not_found")
+    shown = user[:1] + user[1:].lstrip("0")
+    profile = {"display_name": shown, "real_name": f"{shown} Real"}
+    return {"user": {"id": user, "name": user.lower(), "profile": profile}}
+
+
 def react(world: World, given: Mapping[str, Any], tell: Told, url: str) -> dict[str, Any]:
     channel, ts, name = world.channel(given.get("channel")), str(given.get("timestamp")), str(given.get("name"))
     if ts not in channel.messages:
@@ -286,6 +296,7 @@ METHODS: Mapping[str, Method] = {
     "files.info": file_info,
     "files.getUploadURLExternal": upload_url,
     "files.completeUploadExternal": complete_upload,
+    "users.info": user_info,
     "reactions.add": react,
     "reactions.remove": unreact,
     "assistant.threads.setStatus": set_status,

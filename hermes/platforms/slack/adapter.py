@@ -30,6 +30,7 @@ from hermes.platforms.slack.envelope import PLATFORM, Envelopes, Ourselves
 from hermes.platforms.slack.failures import FailureReader
 from hermes.platforms.slack.history import CannotLook, History
 from hermes.platforms.slack.intake import Arrived, ByRequest, BySocket, Intake
+from hermes.platforms.slack.names import Names
 from hermes.platforms.slack.normalise import normalise
 from hermes.platforms.slack.reader import Reader
 from hermes.platforms.slack.render import render
@@ -38,6 +39,7 @@ from hermes.platforms.slack.web_api import WebApi
 
 CLOSE_LIMIT = 5.0
 TYPING_LIMIT = 5.0
+NAME_LIMIT = 2.0  # seconds: what a person calls themselves must not hold back what they say
 NEEDED_SCOPE = "chat:write"
 DOUBTS = 1000
 TYPING_STATUS = "is thinking…"
@@ -90,14 +92,17 @@ class SlackPlatform:
         self._wall = wall
         self.failures = FailureReader(keys.bot_token, keys.app_token, keys.signing_secret)
         self._channels = Channels()
-        self._envelopes = Envelopes(Ourselves(), self._channels.kind_of, self._channels.takes_part)
+        names = Names(self._about)
+        self._envelopes = Envelopes(
+            Ourselves(), self._channels.kind_of, self._channels.takes_part, names.of
+        )
         self._unconfirmed: Batch | None = None
         self._due: list[Arrived] = []
         self._doubtful: dict[str, None] = {}
         self._born = wall()
         self._no_typing = False
         self._history = History(self._form)
-        self._reader = Reader(self._envelopes, self._channels, self._history, self.limits, wall)
+        self._reader = Reader(self._envelopes, self._channels, self._history, self.limits, wall, names)
         self._api, self._intake = self._fresh()
 
     def _fresh(self) -> tuple[WebApi, Intake]:
@@ -153,7 +158,7 @@ class SlackPlatform:
         arrived = await self._intake.take(wait=not self._reader.busy)
         if self._intake.gaps != gaps:
             self._reader.gap()
-        self._reader.take(arrived)
+        await self._reader.take(arrived)
         await self._reader.read_on()
         ghost = await self._reader.audit(quiet=not arrived)
         if ghost is not None:
@@ -297,6 +302,11 @@ class SlackPlatform:
 
     async def _form(self, method: str, form: Mapping[str, Any]) -> Mapping[str, Any]:
         answer, _ = await self.failures.guard(method, self._api.call(method, form=form), self._call_limit)
+        return answer
+
+    async def _about(self, user: str) -> Mapping[str, Any]:
+        call = self._api.call("users.info", form={"user": user})
+        answer, _ = await self.failures.guard("users.info", call, NAME_LIMIT)
         return answer
 
     async def _json(

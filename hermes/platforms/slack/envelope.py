@@ -20,6 +20,7 @@ from hermes.core.errors import Poison
 from hermes.core.events import RawUpdate
 from hermes.core.principals import ChatKind, ChatRef, Identity
 from hermes.platforms.fields import Fields, fields, inner, optional, words
+from hermes.platforms.slack.names import MENTIONED
 from hermes.platforms.slack.stamps import identifier, optional_stamp, stamp
 
 PLATFORM = "slack"
@@ -53,6 +54,7 @@ class Envelopes:
     us: Ourselves
     kind_of: Callable[[str], str]
     takes_part: Callable[[str, str], bool]
+    name_of: Callable[[str], str] = lambda user: ""
 
     def event(self, event: object, received_at: float) -> RawUpdate | None:
         """An event of the Events API, or a message of a history; None for what nobody said. Total."""
@@ -99,7 +101,19 @@ class Envelopes:
         named = kind != "message" or f"<@{self.us.user}" in words(of, "text")
         replied = words(of, "parent_user_id") == self.us.user
         known = chat.thread_id is not None and self.takes_part(channel, chat.thread_id)
+        self._names(of, note)
         note["addressed"] = chat.kind is ChatKind.PRIVATE or named or replied or known
+
+    def _names(self, of: Fields, note: dict[str, Any]) -> None:
+        """Who speaks, and who is named in the text."""
+        user, text = of.get("user"), of.get("text")
+        name = self.name_of(user) if isinstance(user, str) else ""
+        if name:
+            note["name"] = name
+        named = {found[1] for found in MENTIONED.finditer(text)} if isinstance(text, str) else set()
+        names = {one: self.name_of(one) for one in sorted(named) if self.name_of(one)}
+        if names:
+            note["names"] = names
 
     def _read(self, body: Fields) -> RawUpdate:
         event, note = inner(body, "e"), inner(body, SEEN)
@@ -223,4 +237,5 @@ def sender_of(event: Fields, note: Fields) -> Identity:
         return Identity(PLATFORM, account, account, is_bot=True)
     if user is None and bot:
         return Identity(PLATFORM, account, identifier(event, "bot_id"), words(event, "username"), True)
-    return Identity(PLATFORM, account, identifier(event, "user"), words(event, "username"), bool(bot))
+    name = words(note, "name") or words(event, "username")
+    return Identity(PLATFORM, account, identifier(event, "user"), name, bool(bot))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from hermes.core.errors import Poison
 from hermes.core.events import Address, AttachmentRef, ButtonEvent, Event, MessageEvent, NothingToDo
 from hermes.core.principals import ChatKind, ChatRef
-from hermes.platforms.fields import Fields, fields, inner, objects, words
+from hermes.platforms.fields import Fields, fields, inner, objects, optional, words
 from hermes.platforms.slack.envelope import PLATFORM, SEEN, chat_of, edited_at, sender_of
 from hermes.platforms.slack.stamps import identifier, optional_stamp, stamp
 from hermes.policy.routing import lane_of, parse_command
@@ -41,7 +43,7 @@ def _message(event: Fields, note: Fields, chat: ChatRef) -> Event:
     if identity.is_bot or identity.is_ourselves:
         return NothingToDo("said by a bot")
     attachments = attachments_of(event)
-    text = _text(event, words(note, "account"), named=chat.kind is not ChatKind.PRIVATE)
+    text = _text(event, note, named=chat.kind is not ChatKind.PRIVATE)
     if not text and not attachments:
         return NothingToDo("no content that is served")
     return MessageEvent(
@@ -97,11 +99,11 @@ def address_of(chat: ChatRef) -> Address:
     return Address(PLATFORM, chat.account, chat.chat_id, chat.thread_id)
 
 
-def _text(event: Fields, us: str, *, named: bool) -> str:
-    text = words(event, "text")
+def _text(event: Fields, note: Fields, *, named: bool) -> str:
+    text, names = words(event, "text"), optional(note, "names") or {}
     if named:
-        text = without_mention(text, us)
-    lines = [plain_text(text).strip()] if text.strip() else []
+        text = without_mention(text, words(note, "account"))
+    lines = [plain_text(text, names).strip()] if text.strip() else []
     for shared in objects(event, "attachments"):
         said = plain_text(words(shared, "text") or words(shared, "fallback")).strip()
         if said:
@@ -117,20 +119,20 @@ def without_mention(text: str, us: str) -> str:
     return re.sub(rf"<@{re.escape(us)}(?:\|[^<>]*)?>[ \t]?", "", text).strip()
 
 
-def plain_text(text: str) -> str:
+def plain_text(text: str, names: Mapping[str, object] = MappingProxyType({})) -> str:
     """Slack's text as a person reads it: addresses and names in angle brackets written out, entities undone.
 
     Source: Slack's documentation, "Formatting text for app surfaces" ("Retrieving messages").
     """
-    shown = _TOKEN.sub(lambda found: _written(found[1]), text)
+    shown = _TOKEN.sub(lambda found: _written(found[1], names), text)
     return shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
-def _written(token: str) -> str:
+def _written(token: str, names: Mapping[str, object]) -> str:
     told, _, label = token.partition("|")
     match told[:1]:
         case "@":
-            return f"@{label or told[1:]}".replace("@@", "@")
+            return f"@{names.get(told[1:]) or label or told[1:]}".replace("@@", "@")
         case "#":
             return f"#{label or told[1:]}"
         case "!":

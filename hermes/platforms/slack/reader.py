@@ -16,6 +16,7 @@ from hermes.platforms.slack.channels import Channel, Channels
 from hermes.platforms.slack.envelope import Envelopes
 from hermes.platforms.slack.history import REFUSES_US, History
 from hermes.platforms.slack.intake import Arrived
+from hermes.platforms.slack.names import Names
 from hermes.platforms.slack.stamps import is_stamp
 
 GRACE = 10.0  # seconds that an event may be on its way before its message counts as missed
@@ -43,6 +44,7 @@ class Reader:
     history: History
     bounds: Bounds
     wall: Callable[[], float]
+    names: Names
     _updates: list[RawUpdate] = field(default_factory=list)
     _done: list[Arrived] = field(default_factory=list)
     _list_due: bool = False
@@ -62,8 +64,9 @@ class Reader:
         self.channels.gap()
         self._list_due = True
 
-    def take(self, arrived: list[Arrived]) -> None:
+    async def take(self, arrived: list[Arrived]) -> None:
         """What Slack brought, in order."""
+        await self.names.learn([one.payload.get("event") for one in arrived if isinstance(one.payload, Mapping)])
         for one in arrived:
             self._place(one)
 
@@ -160,6 +163,7 @@ class Reader:
             elif self.channels.unreadable(channel, now, self.history.wait):
                 self._release(self.channels.caught_up(channel, frozenset()))
             return
+        await self.names.learn(read)
         for message in read:
             event = {**message, "channel": channel.id, "channel_type": channel.kind, "type": "message"}
             update = self.envelopes.event(event, self.wall())

@@ -278,3 +278,25 @@ async def test_a_limit_on_histories_is_waited_for(slack_sim: SlackSimulator) -> 
     await platform.aclose()
 
 
+
+
+async def test_people_are_called_by_their_names_and_each_is_asked_for_once(
+    slack_sim: SlackSimulator, slack: SlackPlatform
+) -> None:
+    slack_sim.add_channel("C1")
+    for _ in range(2):
+        slack_sim.say("C1", f"{BOT} ask <@U0008>", user=9)
+    event = (await take(slack, 4))[0]
+    assert (event.identity.display, event.text) == ("U9", "ask @U8")
+    asked = [call.params["user"] for call in slack_sim.called("users.info")]
+    assert sorted(asked) == ["U0008", "U0009", "U0BOT"]
+
+
+async def test_a_name_that_cannot_be_had_holds_back_nobody(
+    slack_sim: SlackSimulator, slack: SlackPlatform
+) -> None:
+    slack_sim.faults.add(ApiError(200, "missing_scope"), endpoint="users.info", times=None)
+    slack_sim.say(7, "one")
+    slack_sim.say(8, "two")
+    assert [event.identity.display for event in await take(slack, 2)] == ["", ""]
+    assert len(slack_sim.called("users.info")) == 1
