@@ -13,7 +13,7 @@ import pytest
 from hermes.policy.estimate import load, measure, tokens
 from tests.llama import Llama, serving
 from tests.tiny_model import write
-from tests.wire.gateway.harness import Telegram
+from tests.wire.gateway.harness import Telegram, merged
 from tests.wire.llm.test_conversation import CHAT, answered, gateway
 
 pytestmark = [pytest.mark.llm, pytest.mark.wire]
@@ -45,6 +45,7 @@ def telegram() -> Iterator[Telegram]:
 def sixty_messages(folder: Path, telegram: Telegram, llama: Llama, **model: Any) -> tuple[int, int]:
     """Says sixty things, each after the answer before; how many were answered, and how many summaries made."""
     it = gateway(folder, telegram, llama, max_output=24, **model)
+    it.write_config(merged(it.config, {"streaming": {"enabled": False}, "agent": {"max_continuations": 0}}))
     try:
         it.start()
         for number in range(60):
@@ -90,9 +91,13 @@ CHINESE = (
 )
 CODE = (
     "def price(items, rate):\n    total = 0\n    for item in items:\n        if item.count > 0:\n"
-    "            total += item.price * item.count\n    return round(total * (1 + rate), 2)\n",
+    "            total += item.price * item.count\n    return round(total * (1 + rate), 2)\n\n\n"
+    "def cheapest(items):\n    found = None\n    for item in items:\n        if found is None or item.price < found:\n"
+    "            found = item.price\n    return found\n",
     "class Cart(Base):\n    def __init__(self, owner):\n        super().__init__()\n        self.owner = owner\n"
-    "        self.lines = []\n\n    def add(self, item):\n        self.lines.append(item)\n        return self\n",
+    "        self.lines = []\n\n    def add(self, item):\n        self.lines.append(item)\n        return self\n\n"
+    "    def total(self, rate=0.19):\n        amount = sum(line.price * line.count for line in self.lines)\n"
+    "        if amount > 100:\n            amount = amount * 0.95\n        return round(amount * (1 + rate), 2)\n",
 )
 
 
