@@ -17,6 +17,7 @@ from hermes.simulators.discord_world import (
     World,
     form_error,
     iso,
+    person,
     snowflake_time,
 )
 
@@ -56,6 +57,13 @@ def application(world: World, request: Request, tell: Tell) -> Any:
 
 def get_channel(world: World, request: Request, tell: Tell) -> Any:
     return world.channel(request.number("channel")).as_json()
+
+
+def get_member(world: World, request: Request, tell: Tell) -> Any:
+    guild, user = request.number("guild"), request.number("user")
+    if guild not in world.guilds:
+        raise Refusal(404, 10004, "Unknown Guild")
+    return {"user": person(user), "nick": None, "roles": world.roles.get(user, [])}
 
 
 def open_dm(world: World, request: Request, tell: Tell) -> Any:
@@ -246,6 +254,7 @@ ROUTES: dict[tuple[str, str], tuple[str, Method]] = {
     ("GET", "oauth2/applications/@me"): ("application", application),
     ("POST", "users/@me/channels"): ("open_dm", open_dm),
     ("GET", "channels/{channel}"): ("channel", get_channel),
+    ("GET", "guilds/{guild}/members/{user}"): ("member", get_member),
     ("GET", "channels/{channel}/messages"): ("history", history),
     ("POST", "channels/{channel}/messages"): ("create", create),
     ("GET", _MESSAGE): ("message", one_message),

@@ -157,7 +157,8 @@ class DiscordUser:
         if channel.guild is None:
             event["user"] = who
         else:
-            event |= {"guild_id": str(channel.guild), "member": {"user": who, "roles": []}}
+            roles = self.world.roles.get(int(who["id"]), [])
+            event |= {"guild_id": str(channel.guild), "member": {"user": who, "roles": roles}}
         self.emit("INTERACTION_CREATE", {**event, **more}, 0)
         return number
 
@@ -173,7 +174,8 @@ class DiscordUser:
     def _tell(self, event: str, channel: Channel, message: dict[str, Any]) -> None:
         told = dict(message)
         if channel.guild is not None:
-            told |= {"guild_id": str(channel.guild), "member": {"roles": [], "nick": None}}
+            roles = self.world.roles.get(int(message["author"]["id"]), [])
+            told |= {"guild_id": str(channel.guild), "member": {"roles": roles, "nick": None}}
         self.emit(event, told, DIRECT_MESSAGES if channel.guild is None else GUILD_MESSAGES)
 
 

@@ -166,6 +166,8 @@ class World:
         self.guilds: dict[int, str] = {}
         self.nonces: dict[str, tuple[float, int, int]] = {}
         self.files: dict[int, tuple[str, str, bytes]] = {}
+        self.roles: dict[int, list[str]] = {}
+        """The roles that people carry, by user."""
         self.commands: list[dict[str, Any]] = []
         self.command_writes = 0
         self.interactions: dict[str, tuple[float, str]] = {}

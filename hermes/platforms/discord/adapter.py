@@ -58,6 +58,8 @@ class Limits:
     catch_up_messages: int = 200
     catch_up_age: float = 86_400.0
     connections: int = 32
+    roles: bool = False
+    """Whether somebody may talk by a role of theirs: then the history's authors are asked after."""
     echo: float = 60.0
     """How soon the gateway tells of what we sent, at the latest; a session that does not is a dead one."""
 
@@ -246,10 +248,15 @@ class DiscordPlatform:
             if self._channels.unreadable(channel, now, self._history.wait):
                 self._late.extend(self._channels.caught_up(channel))
             return []
+        members: Mapping[str, Any] = {}
+        if channel.guild is not None and bounds.roles:
+            members = await self._history.members(channel.guild, read)
         found = []
         for message in read:
             if channel.guild is not None:
-                message = {**message, "guild_id": channel.guild}
+                author = mappings([message.get("author")])
+                member = members.get(author[0].get("id", "")) if author else None
+                message = {**message, "guild_id": channel.guild, "member": member}
             found.append(self._message("MESSAGE_CREATE", message))
             self._channels.advance(channel, int(message["id"]))
         self._late.extend(self._channels.caught_up(channel))

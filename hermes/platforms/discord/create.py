@@ -15,7 +15,10 @@ def refresh(platform: Platform, config: DiscordConfig) -> None:
     """The keys that are read anew: how far back a gap is read."""
     if isinstance(platform, DiscordPlatform):
         platform.limits = replace(
-            platform.limits, catch_up_messages=config.catch_up_messages, catch_up_age=config.catch_up_age
+            platform.limits,
+            catch_up_messages=config.catch_up_messages,
+            catch_up_age=config.catch_up_age,
+            roles=bool(config.allowed_roles),
         )
 
 
@@ -30,6 +33,7 @@ def create(
         catch_up_messages=config.catch_up_messages,
         catch_up_age=config.catch_up_age,
         connections=config.connections,
+        roles=bool(config.allowed_roles),
     )
     return DiscordPlatform(
         config.token.get_secret_value(),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hermes.core.errors import Poison
@@ -20,6 +20,7 @@ from hermes.platforms.discord.fields import (
     Fields,
     fields,
     inner,
+    is_snowflake,
     made_at,
     mappings,
     moment,
@@ -184,18 +185,20 @@ def sender_of(message: Fields, account: str) -> Identity:
     sender = person(inner(message, "author"), account)
     if message.get("webhook_id") is None:
         return sender
-    return Identity(PLATFORM, account, sender.user_id, sender.display, True)
+    return replace(sender, is_bot=True)
 
 
 def person(user: Fields, account: str) -> Identity:
     """A user as an identity, under the name that the place knows them by. Raises Poison."""
     name = words(user, "nick") or words(user, "global_name") or words(user, "username")
-    return Identity(PLATFORM, account, snowflake(user, "id"), name, user.get("bot") is True)
+    carried = user.get("roles")
+    roles = frozenset(r for r in carried if is_snowflake(r)) if isinstance(carried, list) else frozenset()
+    return Identity(PLATFORM, account, snowflake(user, "id"), name, user.get("bot") is True, roles)
 
 
 def is_addressed(message: Fields, account: str) -> bool:
-    """Whether a message is meant for the bot: it is private, names the bot, or replies to it. Raises Poison."""
-    if message.get("guild_id") is None:
+    """Whether a message is meant for the bot: private, a command, naming it, or a reply to it. Raises Poison."""
+    if message.get("guild_id") is None or words(message, "content").startswith("/"):
         return True
     if any(one.get("id") == account for one in objects(message, "mentions")):
         return True

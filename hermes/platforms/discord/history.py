@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermes.core.delivery import DeliveryFacts, Sent
@@ -12,6 +12,7 @@ from hermes.platforms.discord.fields import first_id_at, is_snowflake, mappings
 from hermes.platforms.discord.rest import Rest
 
 PAGE = 100
+AUTHORS = 50
 SKEW = 5.0  # seconds our clock may be ahead of Discord's
 RETRY = 5.0  # seconds after which a history that was refused is asked for again
 
@@ -92,6 +93,27 @@ class History:
                 raise
             return None
         return answer if isinstance(answer, dict) else None
+
+    async def members(
+        self, guild: str, messages: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Mapping[str, Any]]:
+        """The authors as members of the guild, with their roles: messages of the history lack them.
+
+        At most ``AUTHORS`` are asked for; who has left is none. Raises PlatformFailure when Discord does not answer.
+        """
+        found: dict[str, Mapping[str, Any]] = {}
+        authors = [one["author"] for one in messages if isinstance(one.get("author"), dict)]
+        people = dict.fromkeys(a["id"] for a in authors if is_snowflake(a.get("id")) and not a.get("bot"))
+        for user in list(people)[:AUTHORS]:
+            try:
+                answer = await self._get(f"/guilds/{guild}/members/{user}", ("member", guild))
+            except PlatformFailure as failure:
+                if not _is_refusal(failure.facts):
+                    raise
+                continue
+            if isinstance(answer, dict):
+                found[user] = answer
+        return found
 
     async def address_of(self, ref: str) -> str:
         """Where the file ``channel:message:file`` can be fetched for now. Raises PlatformFailure."""

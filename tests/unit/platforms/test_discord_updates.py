@@ -70,6 +70,7 @@ def test_private_guild_and_thread() -> None:
         ({"guild_id": "900", "referenced_message": {"id": "1", "author": {"id": BOT}, "content": "x"}}, True),
         ({"guild_id": "900", "referenced_message": {"id": "1", "author": {"id": "8"}, "content": "x"}}, False),
         ({"guild_id": "900", "referenced_message": None}, False),
+        ({"guild_id": "900", "content": "/stop"}, True),
     ],
 )
 def test_who_is_meant(more: dict[str, Any], addressed: bool) -> None:

@@ -197,6 +197,21 @@ async def test_a_channel_made_while_the_process_was_down_is_read_from_its_beginn
     await later.aclose()
 
 
+async def test_roles_are_known_live_and_are_asked_after_for_the_history(discord_sim: DiscordSimulator) -> None:
+    discord_sim.world.roles[8] = ["77", "78"]
+    discord_sim.add_guild(GUILD, [CHANNEL])
+    discord_sim.say(CHANNEL, "old", user=8, heard=False)
+    later = make_discord(discord_sim, roles=True)
+    await later.connect()
+    later.resume_from({f"guild {GUILD}": "known", str(CHANNEL): f"1 {GUILD}"})
+    discord_sim.say(CHANNEL, "live", user=8)
+    old, live = await take(later, 2)
+    assert [old.text, live.text] == ["old", "live"]
+    assert old.identity.roles == live.identity.roles == {"77", "78"}
+    assert not old.addressed
+    await later.aclose()
+
+
 async def test_catching_up_is_bounded_in_count_and_in_age(discord_sim: DiscordSimulator) -> None:
     now = time.time()
     discord_sim.say(7, "long ago", at=now - 7200)
