@@ -48,6 +48,7 @@ from hermes.gateway.sweep import Sweep
 from hermes.gateway.usage import UsageBook
 from hermes.gateway.view import Views
 from hermes.platforms.discord.config import DiscordConfig
+from hermes.platforms.slack.config import SlackConfig
 from hermes.platforms.telegram.config import TelegramConfig
 from hermes.platforms.web.adapter import WebPlatform, make_update
 from hermes.providers.rehearsal.config import RehearsalConfig
@@ -313,6 +314,8 @@ def _token_is_free(config: Config, machine: Machine) -> Callable[[str], bool]:
         if isinstance(p, TelegramConfig | DiscordConfig):
             server = p.base_url if isinstance(p, TelegramConfig) else p.api_url
             tokens[n] = f"{server} {p.token.get_secret_value()}"
+        elif isinstance(p, SlackConfig):
+            tokens[n] = f"{p.base_url} {p.bot_token.get_secret_value()}"
     return lambda platform: names is None or platform not in tokens or names.hold(f"{platform}:{tokens[platform]}")
 
 

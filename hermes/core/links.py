@@ -37,7 +37,8 @@ class Link:
     `rebuild_client`: that try needs a fresh client. `notice` is true only in the step after which the owner
     is to be told, once; `told` are the states they were told of since the last completed cycle; `conflict_at`
     is the last conflict's time, which outlives it. `failures` counts failed cycles in a row, `attempts` the
-    reconnections that failed since the link was lost.
+    reconnections that failed since the link was lost. `note` is what the platform itself said, where only a person can
+    mend it (which scope is missing).
     """
 
     platform: str
@@ -52,6 +53,7 @@ class Link:
     conflict_at: float | None = None
     reason: DeliveryReason | None = None
     detail: str | None = None
+    note: str = ""
     last_cycle_at: float | None = None
 
     @property
@@ -72,9 +74,10 @@ class CycleCompleted:
 
 @dataclass(frozen=True, slots=True)
 class CycleFailed:
-    """Connecting or a receive cycle failed."""
+    """Connecting or a receive cycle failed; ``said`` are the platform's own words, without secrets."""
 
     verdict: DeliveryVerdict
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ class Links:
     async def _failed(self, platform: Platform, failure: PlatformFailure, connected: bool) -> bool:
         """Waits as the link's state says; returns whether the connection may be used again."""
         verdict = classify_delivery(failure.facts)
-        link = self._event(platform, CycleFailed(verdict))
+        link = self._event(platform, CycleFailed(verdict, failure.facts.message))
         if not connected or not (link.is_usable or link.state is LinkState.CONFLICT):
             self._platforms.set_up(platform.name, False)
         log.warning(

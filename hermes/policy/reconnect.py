@@ -18,6 +18,8 @@ from hermes.core.links import Connected, CycleCompleted, CycleFailed, Link, Link
 
 SAME_LINK_DELAYS = (1.0, 2.0, 4.0, 8.0)
 JITTER = 0.2
+NOTE = 200
+"""Characters of the platform's own words in a sentence."""
 _PERSONS = frozenset({DeliveryReason.PERMANENT_AUTH, DeliveryReason.FATAL_CONFIG})
 _QUIET_PROBES = 4
 """So many park_probe intervals without a conflict end an episode. Two programs that poll with one token
@@ -52,8 +54,9 @@ def step(link: Link, event: LinkEvent, *, policy: ReconnectPolicy, now: float, u
             return _healed(link, now)
         case ReconnectNow():
             return replace(link, next_try_at=now, rebuild_client=True, notice=False, attempts=0)
-        case CycleFailed(verdict):
-            return _failed(link, verdict, policy, now, u)
+        case CycleFailed(verdict, said):
+            failed = _failed(link, verdict, policy, now, u)
+            return replace(failed, note=" ".join(said.split())[:NOTE] if verdict.reason in _PERSONS else failed.note)
         case _:
             assert_never(event)
 
@@ -151,6 +154,8 @@ def sentence(link: Link, *, now: float) -> str:
             return f"{link.platform} is connected ({since})."
         case LinkState.RETRYING | LinkState.LOST | LinkState.PARKED | LinkState.CONFLICT | LinkState.REFUSED:
             cause = _CAUSES[link.reason or DeliveryReason.UNKNOWN]
+            if link.note and link.state is LinkState.REFUSED:
+                cause = f"{cause}: {link.note}"
             left = link.next_try_at - now
             when = f"in {_span(left)}" if left >= 1.0 else "now"
             return f"{link.platform} is {link.state.value}: {cause} ({since}; next try {when}).{_cure(link)}"

@@ -145,3 +145,12 @@ def test_a_sentence_says_what_since_when_next_and_which_key() -> None:
     intents = classify_delivery(DeliveryFacts("discord", "ConnectionClosed", code="4014"))
     assert "MESSAGE CONTENT INTENT" in sentence(run([CycleFailed(intents)])[-1], now=0.0)
     assert sentence(run([CycleCompleted()])[-1], now=60.0) == "telegram is connected (for 60 s)."
+
+
+def test_what_only_a_person_can_mend_is_said_in_the_platforms_own_words() -> None:
+    verdict = DeliveryVerdict(DeliveryReason.FATAL_CONFIG, "config")
+    link = initial("slack", 0.0)
+    refused = step(link, CycleFailed(verdict, "needs the scope\nchat:write"), policy=POLICY, now=1.0, u=0.0)
+    assert "a setting: needs the scope chat:write (for" in sentence(refused, now=1.0)
+    lost = CycleFailed(DeliveryVerdict(DeliveryReason.NETWORK_RETRYABLE, "reset"), "secret host name")
+    assert "secret" not in sentence(step(link, lost, policy=POLICY, now=1.0, u=0.0), now=1.0)
