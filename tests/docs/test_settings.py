@@ -21,10 +21,20 @@ OWN = [page for page in pages() if name_of(page) != "docs/configuration.md"]
 KEYS = {key.name for key in keys(PLATFORM_MODELS, PROVIDER_MODELS)}
 TOPS = {name.split(".")[0] for name in KEYS}
 
+SECRETS = {
+    "bot.token": "123456:abcdefghijklmnop",
+    "webhook.secret": "abcdefghijklmnop",
+    "slack-bot.token": "xoxb-1-abcdefghijklmnop",
+    "slack-app.token": "xapp-1-abcdefghijklmnop",
+    "slack-signing.secret": "abcdefghijklmnop",
+}
+"""Files that snippets name."""
+
 
 def _load(text: str, folder: Path) -> None:
-    (folder / "bot.token").write_text("123456:abcdefghijklmnop\n")
-    (folder / "bot.token").chmod(0o600)
+    for name, secret in SECRETS.items():
+        (folder / name).write_text(f"{secret}\n")
+        (folder / name).chmod(0o600)
     file = folder / "config.yaml"
     file.write_text(text)
     variables = {"HERMES_HOME": str(folder), "TELEGRAM_BOT_TOKEN": "123456:abcdefghijklmnop"}
