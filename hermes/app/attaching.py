@@ -25,14 +25,16 @@ NOTICE_SECONDS = 3600.0
 
 def media_store(config: Config, db: Database, machine: Machine) -> SqliteMedia:
     """Where files are kept: ``HERMES_HOME/media``."""
-    return SqliteMedia(
+    media = SqliteMedia(
         db, machine.home / "media", machine.offload, max_pixels=config.gateway.media_max_pixels
     )
+    media.read_seconds = config.gateway.media_timeout
+    return media
 
 
-def attachment_tools(media: SqliteMedia, machine: Machine, config: Config) -> Sequence[Tool]:
+def attachment_tools(media: SqliteMedia, machine: Machine) -> Sequence[Tool]:
     """What a model may do with files that people sent."""
-    return (ReadAttachment(media, machine.offload, timeout=config.gateway.media_timeout),)
+    return (ReadAttachment(media, machine.offload, lambda: media.read_seconds),)
 
 
 def attach(gateway: Gateway, machine: Machine, media: SqliteMedia) -> Gateway:
@@ -56,6 +58,7 @@ def reattach(gateway: Gateway, machine: Machine, config: Config) -> None:
     """The keys of attachments as they are now."""
     if gateway.media is not None and gateway.lane.attachments is not None:
         gateway.media.max_pixels = config.gateway.media_max_pixels
+        gateway.media.read_seconds = config.gateway.media_timeout
         gateway.lane.attachments.settings = attachment_settings(config)
         gateway.lane.attachments.transcriber = _transcriber(config, gateway, machine)
 

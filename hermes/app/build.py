@@ -262,7 +262,7 @@ def _agent(
         targets=lambda: [t.name for t in pipeline.targets], wake=hooks.wake,
     )  # fmt: skip
     governor.on_change = outages.changed
-    tools = (*attachment_tools(stores.media, machine, config), *more_tools)
+    tools = (*attachment_tools(stores.media, machine), *more_tools)
     toolbox = _toolbox(config, machine, stores.turns, out.replies, stores.sessions, questions, tools)
     money = Money(
         stores.ledger, clock, caps=settings.caps(config), zone=settings.zone(config), count=pipeline.tokens.prompt

@@ -53,6 +53,7 @@ class SqliteMedia:
         self._folder = folder
         self._offload = offload
         self.max_pixels = max_pixels
+        self.read_seconds = 60.0
         self._smaller: OrderedDict[tuple[str, ImageLimits], ImageData] = OrderedDict()
         self._smaller_bytes = 0
         self._next_sweep = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from hermes.core.attachments import MediaStore
 from hermes.core.errors import ToolError
@@ -34,10 +34,10 @@ class ReadAttachment:
         },
     )
 
-    def __init__(self, media: MediaStore, offload: Offload, *, timeout: float = 60.0) -> None:
+    def __init__(self, media: MediaStore, offload: Offload, seconds: Callable[[], float]) -> None:
         self._media = media
         self._offload = offload
-        self.timeout = timeout
+        self._seconds = seconds
 
     async def run(self, arguments: Mapping[str, object], context: ToolRun) -> str | ToolOutput:
         wanted, start = arguments.get("id"), arguments.get("first_char", 0)
@@ -55,7 +55,7 @@ class ReadAttachment:
         mime = mime_of(attachment, kept.mime)
         text = None
         if content is not None:
-            text = await document_text(self._offload, content, attachment.name or "", mime, self.timeout)
+            text = await document_text(self._offload, content, attachment.name or "", mime, self._seconds())
         if text is None:
             raise ToolError(f"{what}, {mime}: not readable as text.")
         shown = text[first : first + READ_CHARS]
