@@ -22,7 +22,7 @@ from hermes.app.credentials import CredentialFile, make_pool
 from hermes.app.hooks import Hooks
 from hermes.app.instructions import instructions
 from hermes.app.parts import Gateway, Machine
-from hermes.app.people import make_people
+from hermes.app.people import make_homes, make_people
 from hermes.app.secrets import api_key
 from hermes.config.model import Config
 from hermes.core.ports import Provider, Tool
@@ -172,7 +172,7 @@ def build(
         config, db, stores.turns, stores.sessions, stores.outbox, book, made, access, ingest, dispatch, agent.lane,
         out.courier, out.sweep, out.pacer, links, agent.questions, out.replies, out.views, agent.runner,
         agent.toolbox, out.bus, health, door, actions, agent.governor, agent.outages,
-        people,
+        people, make_homes(config, db, dispatch, links, machine.supervisor),
     )  # fmt: skip
     hooks.gateway = attach(gateway, machine, stores.media)
     return gateway

@@ -49,6 +49,8 @@ class Hooks:
 
     def link_notice(self, link: Link, text: str) -> None:
         log.error("link_needs_you", platform=link.platform, state=link.state.value, told=text)
+        if self.gateway is not None:
+            self.gateway.homes.link_needs_owner(link, text)
 
     def stranger(self, stranger: StrangerCount) -> None:
         """Strangers hear nothing; the owner reads the id and the line to add, once a start."""

@@ -177,6 +177,7 @@ async def _listen(gateway: Gateway, machine: Machine) -> ControlServer:
     await gateway.pacer.load()
     await gateway.questions.load()
     await gateway.people.load()
+    await gateway.homes.load()
     await gateway.outages.load(gateway.governor.load)
     path = machine.home / "control.sock"
     control = ControlServer(path, gateway.door, gateway.actions, _no_page, new_key, machine.supervisor)

@@ -20,6 +20,7 @@ from hermes.gateway.courier import Courier
 from hermes.gateway.dispatch import Dispatch
 from hermes.gateway.door import Door
 from hermes.gateway.health import HealthBook
+from hermes.gateway.homes import Homes
 from hermes.gateway.ingest import AccessBook, Ingest
 from hermes.gateway.lane import TurnLane
 from hermes.gateway.links import Links
@@ -100,6 +101,7 @@ class Gateway:
     governor: Governor
     outages: Outages
     people: People
+    homes: Homes
     media: SqliteMedia | None = None
     draining: bool = False
     started: bool = False

@@ -33,8 +33,8 @@ class Reloader:
         self.on_page: Callable[[Config], None] = lambda config: None
         """Told what the page's server is to obey; set once it listens."""
 
-    def reload(self) -> None:
-        """Never raises: a file that cannot be used changes nothing and is told."""
+    def reload(self) -> str:
+        """Never raises: a file that cannot be used changes nothing and is told. What came of it, in words."""
         from hermes.app.catalogue import PLATFORM_MODELS, PROVIDER_MODELS
         from hermes.config.environment import Environment
 
@@ -48,10 +48,10 @@ class Reloader:
             relinked = relink(self._gateway, self._machine, loaded.config, self._environ, environment.variables)
         except ConfigError as error:
             log.error("reload_refused", kept="the last good configuration", problems=error.render())
-            return
+            return "The file has problems, so the last good configuration is kept. `hermes check` lists them."
         except (NoCredential, NotBuilt) as error:
             log.error("reload_refused", kept="the last good configuration", problems=str(error))
-            return
+            return f"The last good configuration is kept: {error}"
         changes = diff(self._gateway.config, loaded.config)
         self._apply(loaded.config)
         self._relink(loaded.config, relinked, environment.variables)
@@ -63,6 +63,8 @@ class Reloader:
         self._environ = environment.variables
         self._loaded = loaded
         self._gateway.config = loaded.config
+        waiting = [*waits, *changes.process]
+        return "Read again." if not waiting else f"Read again; these wait for a restart: {', '.join(waiting)}."
 
     def _apply(self, config: Config) -> None:
         """Keys that are read anew by the next message; access is in force at once."""
@@ -99,6 +101,7 @@ class Reloader:
         g.health.settings = settings.health_settings(config)
         g.turns.uncertain = config.gateway.delivery.uncertain.value
         g.views.settings = settings.view_settings(config)
+        g.homes.configured = settings.home_channels(config)
         g.people.policy = settings.pairing_policy(config)
         g.toolbox.guest_tools = frozenset(config.tools.guest_tools)
         g.toolbox.result_chars = config.tools.max_result_bytes

@@ -142,6 +142,7 @@ async def _serve(
     gateway = build(loaded.config, db, machine)
     notifier = SystemdNotifier(environment.notify_socket, watchdog_interval=environment.watchdog)
     reloader = Reloader(gateway, machine, loaded)
+    gateway.homes.reload = reloader.reload
     shutdown.install_signals(asyncio.get_running_loop(), on_hangup=reloader.reload)
     entrances = await _start(gateway, machine, loaded, output.redactor)
     reloader.on_page = lambda config: entrances.web.reconfigure(*settings.page(config))
@@ -177,6 +178,7 @@ async def _start(
     await gateway.pacer.load()
     await gateway.questions.load()
     await gateway.people.load()
+    await gateway.homes.load()
     await gateway.outages.load(gateway.governor.load)
     await gateway.runner.pipeline.repairs.learned.load()
     doubtful = await gateway.outbox.recover(

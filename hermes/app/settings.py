@@ -226,6 +226,15 @@ def dispatch_settings(config: Config, ready_at: float = 0.0) -> DispatchSettings
     )  # fmt: skip
 
 
+def home_channels(config: Config) -> dict[str, str]:
+    """The chat of each enabled platform that gets notices, where one is configured."""
+    return {
+        name: str(platform.home_channel)
+        for name, platform in config.platforms.items()
+        if platform.enabled and isinstance(platform, ChatPlatformConfig) and platform.home_channel
+    }
+
+
 def pairing_policy(config: Config) -> PairingPolicy:
     """How codes are offered."""
     chosen = config.gateway.pairing

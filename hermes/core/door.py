@@ -83,6 +83,7 @@ class ChatLine:
     html: str
     at: float
     key: str = ""  # the page's own UUID of a person's line
+    notice: bool = False  # said by the gateway beside the turns: no answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ class ControlServer:
             while (event := await events.next()).kind is not LiveKind.CLOSING:
                 if event.kind is LiveKind.STORED:
                     lines = await self.door.lines(chat_id, after, 100)
-                    answers = [line for line in lines if line.speaker is Speaker.AGENT]
+                    answers = [line for line in lines if line.speaker is Speaker.AGENT and not line.notice]
                     if answers:
                         return {"text": "\n\n".join(line.text for line in answers)}
                 else:

@@ -15,7 +15,7 @@ from hermes.core.door import ChatLine, Health, LiveEvent, LiveKind, LiveReader, 
 from hermes.core.errors import HermesError, Poison, StoreUnavailable
 from hermes.core.events import AttachmentRef, MessageEvent, RawUpdate
 from hermes.core.ports import Platform
-from hermes.core.records import InboxRow, OutboxRow
+from hermes.core.records import InboxRow, OutboxRow, Priority
 from hermes.core.stores import Sessions
 from hermes.gateway.health import HealthBook
 from hermes.gateway.ingest import Ingest
@@ -137,7 +137,8 @@ class Door:
 
 def _agent(row: OutboxRow, position: str) -> ChatLine:
     payload = json.loads(row.payload)
-    return ChatLine(position, Speaker.AGENT, payload["markdown"], payload["html"], row.created_at)
+    beside = row.priority is Priority.NOTICE and row.turn_id is None
+    return ChatLine(position, Speaker.AGENT, payload["markdown"], payload["html"], row.created_at, notice=beside)
 
 
 def parse_position(text: str) -> tuple[int, int]:

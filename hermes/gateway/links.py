@@ -13,7 +13,7 @@ from functools import partial
 from hermes.core.clock import Clock
 from hermes.core.delivery import DeliveryFacts, Sent
 from hermes.core.errors import PlatformFailure, StoreUnavailable
-from hermes.core.links import Connected, CycleCompleted, CycleFailed, Link, LinkState
+from hermes.core.links import Connected, CycleCompleted, CycleFailed, Link, LinkEvent, LinkState, ReconnectNow
 from hermes.core.ports import CatchesUp, Platform
 from hermes.gateway.ingest import Ingest
 from hermes.gateway.platform_book import PlatformBook
@@ -74,7 +74,7 @@ class Links:
         self._on_change = on_change
         self._on_notice = on_notice
         self._links: dict[str, Link] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def states(self) -> Iterable[Link]:
         """The links as they are now."""
@@ -86,21 +86,32 @@ class Links:
             if platform.delivers_at_commit:
                 continue
             self._links[platform.name] = initial(platform.name, self._clock.now())
-            self._tasks.append(
-                self._supervisor.spawn_forever(
-                    partial(self._run, platform), f"link.{platform.name}"
-                )
-            )
+            self._spawn(platform, None)
+
+    def reconnect(self, name: str) -> None:
+        """The owner asked: a fresh client at once, whatever the link waits for. KeyError for an unknown name."""
+        before, platform = self._tasks[name], self._platforms.get(name)
+        before.cancel()
+        self._event(platform, ReconnectNow())
+        self._spawn(platform, before)
+
+    def _spawn(self, platform: Platform, before: asyncio.Task[None] | None) -> None:
+        run = partial(self._run, platform, before)
+        self._tasks[platform.name] = self._supervisor.spawn_forever(run, f"link.{platform.name}")
 
     async def stop(self) -> None:
         """Intake ends: receive cycles are cancelled where they stand; nothing unconfirmed is lost."""
-        for task in self._tasks:
+        for task in self._tasks.values():
             task.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks)
+            await asyncio.wait(self._tasks.values())
         self._tasks.clear()
 
-    async def _run(self, platform: Platform) -> None:
+    async def _run(self, platform: Platform, before: asyncio.Task[None] | None) -> None:
+        """``before``: the task that this one takes over from; its client is not used again."""
+        if before is not None:
+            await asyncio.wait([before])
+            await platform.rebuild()
         connected = False
         while True:
             try:
@@ -149,7 +160,7 @@ class Links:
             return False
         return True
 
-    def _event(self, platform: Platform, event: Connected | CycleCompleted | CycleFailed) -> Link:
+    def _event(self, platform: Platform, event: LinkEvent) -> Link:
         before = self._links[platform.name]
         link = step(before, event, policy=self.policy, now=self._clock.now(), u=self._random())
         self._links[platform.name] = link

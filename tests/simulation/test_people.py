@@ -122,12 +122,12 @@ def test_a_guest_has_no_tools_but_questions_and_no_commands_of_the_house(make: M
     world.run(20)
     assert [spec.name for spec in world.model.requests[0].tools] == ["clarify"]
     assert "There is no tool 'session_search'" in world.model.requests[1].items[-1].text
-    world.say("/usage", chat="9")
+    world.say("/status", chat="9")
     world.say("/help", chat="9")
     world.run(10)
     assert len(world.heard("9")) == 2
-    assert "/usage" not in world.heard("9")[1]
-    assert world.outcomes()[1] == ("/usage", "ignored")
+    assert "/status" not in world.heard("9")[1]
+    assert world.outcomes()[1] == ("/status", "ignored")
 
 
 def test_a_guests_turn_stays_a_guests_after_a_kill(make: Make) -> None:

@@ -210,6 +210,7 @@ class World:
         await g.pacer.load()
         await g.questions.load()
         await g.people.load()
+        await g.homes.load()
         await g.outages.load(g.governor.load)
         await g.outbox.recover(self._config.gateway.delivery.uncertain.value, clock.now())
         supervisor.spawn_forever(g.dispatch.run, "triage")

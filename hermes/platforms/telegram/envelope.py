@@ -144,10 +144,10 @@ def is_addressed(message: Fields, account: str, username: str) -> bool:
         command, _, name = text.split(maxsplit=1)[0].partition("@")
         return not name or f"@{name}".lower() == ours
     named = message.get("entities") or message.get("caption_entities") or ()
-    for entity in named if isinstance(named, list) else ():
-        if isinstance(entity, dict) and entity.get("type") == "text_mention":
-            if str((optional(entity, "user") or {}).get("id")) == account:
-                return True
+    links = [e for e in named if isinstance(e, dict)] if isinstance(named, list) else []
+    people = [optional(e, "user") or {} for e in links if e.get("type") == "text_mention"]
+    if any(str(person.get("id")) == account for person in people):
+        return True
     return ours is not None and any(word.strip(".,:;!?()") == ours for word in text.lower().split())
 
 
