@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hermes.core.delivery import MARK_PREFIX
-from tests.wire.gateway.harness import Discord, Gateway, Model, configuration, free_port
+from tests.wire.gateway.discord_outages import CHATS, OUTAGES, outside, play
+from tests.wire.gateway.harness import Gateway, configuration, free_port
 from tests.wire.gateway.invariants import check_disk
 from tests.wire.gateway.kill_points import SCENARIOS, SENDING, Point, play_on
 
 pytestmark = pytest.mark.wire
 SHORT: tuple[Point, ...] = (("plain", "sending_after_bytes"),)
 
-
-@contextlib.contextmanager
-def outside() -> Iterator[tuple[Discord, Model]]:
-    """Discord in front, a model behind."""
-    discord = Discord()
-    try:
-        model = Model()
-        try:
-            yield discord, model
-        finally:
-            model.close()
-    finally:
-        discord.close()
+CURES = {"auth lost": "platforms.discord.token", "intent lost": "MESSAGE CONTENT INTENT"}
 
 
 def test_a_message_is_answered_and_what_is_said_while_it_is_down_is_answered_after_the_start(
@@ -74,3 +61,18 @@ def test_killed_at_a_named_point_there_is_one_answer_and_never_a_mark(tmp_path: 
         if scenario[1] in ("after_t2", *SENDING):
             assert end.committed
             assert end.asked == end.asked_before
+
+
+@pytest.mark.parametrize(
+    "outage", [pytest.param(o, marks=() if o == "poisoned session" else pytest.mark.long) for o in OUTAGES]
+)
+def test_an_outage_is_survived_unaided_and_nothing_is_lost_doubled_or_marked(tmp_path: Path, outage: str) -> None:
+    end = play(tmp_path, outage)
+    assert end.repeats == 0
+    assert end.states[-1] == "up"
+    assert len(end.states) > 1
+    if outage in CURES:
+        assert CURES[outage] in end.sentence
+    for chat in CHATS:
+        numbers = [int(text.rpartition(".")[2].rstrip("»")) for text in end.answers[chat] if "«" in text]
+        assert numbers == sorted(numbers), "order is kept"
