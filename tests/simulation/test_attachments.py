@@ -12,7 +12,7 @@ from hermes.core.delivery import DeliveryFacts, Sent
 from hermes.core.events import AttachmentRef
 from hermes.core.transcript import ModelRequest, UserItem, load_item
 from tests.pictures import picture
-from tests.simulation.outside import PLATFORM, answer, network_down, tool_call
+from tests.simulation.outside import PLATFORM, answer, network_down, status, tool_call
 from tests.simulation.test_kills import check_promises
 from tests.simulation.world import START, World
 
@@ -81,6 +81,17 @@ def test_a_model_that_does_not_see_is_told_in_words(make: Make) -> None:
     assert request.images == {}
     assert asked(request).images == ()
     assert "this model was not shown it" in asked(request).text
+
+
+def test_a_fallback_without_eyes_is_asked_with_words_in_place_of_the_photo(make: Make) -> None:
+    world = make([status(500, "broken")] * 9, spare=[answer("I cannot see it.")], settings=SEEING)
+    send(world, "what is this?", photo("a"))
+    world.run(300)
+    assert world.heard() == ["I cannot see it."]
+    assert len(world.model.requests[0].images) == 1
+    assert world.spare is not None
+    assert world.spare.requests[0].images == {}
+    assert "was not shown it" in asked(world.spare.requests[0]).text
 
 
 def test_an_album_is_one_turn_with_all_its_photos_in_order(make: Make) -> None:
