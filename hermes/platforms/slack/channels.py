@@ -116,12 +116,12 @@ class Channels:
 
     # ---- messages ---------------------------------------------------------------------------------
 
-    def of(self, name: str, kind: str | None = None) -> Channel:
+    def of(self, name: str, kind: object = None) -> Channel:
         """The channel, met for the first time perhaps."""
         channel = self.known.get(name)
         if channel is None:
             channel = self.known[name] = Channel(name, self.kind_of(name))
-        if kind in KINDS and kind is not None:
+        if isinstance(kind, str) and kind in KINDS:
             channel.kind = kind
         return channel
 

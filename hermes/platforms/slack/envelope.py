@@ -98,7 +98,7 @@ class Envelopes:
         channel = identifier(of, "channel")
         note["kind"] = words(of, "channel_type") or self.kind_of(channel)
         chat = chat_of(of, note, self.us.user)
-        named = kind != "message" or f"<@{self.us.user}" in words(of, "text")
+        named = kind != "message" or is_named(self.us.user, words(of, "text"))
         replied = words(of, "parent_user_id") == self.us.user
         known = chat.thread_id is not None and self.takes_part(channel, chat.thread_id)
         self._names(of, note)
@@ -148,16 +148,21 @@ def _said(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The message that an event tells of; None for an event that tells of none."""
     if event.get("type") not in ("message", "app_mention", None):
         return None
-    subtype = event.get("subtype") or ""
+    subtype = _subtype(event)
     if subtype == "message_changed":
         changed = event.get("message")
         if not isinstance(changed, Mapping) or changed.get("edited") is None:
             return None  # a preview was added, or a thread grew: nobody edited anything
-        if (changed.get("subtype") or "") not in SAID:
+        if _subtype(changed) not in SAID:
             return None
         place = {name: event[name] for name in ("channel", "channel_type") if name in event}
         return {**changed, **place}
     return event if subtype in SAID and not event.get("hidden") else None
+
+
+def _subtype(message: Mapping[str, Any]) -> str:
+    found = message.get("subtype")
+    return found if isinstance(found, str) else "" if found is None else "unknown"
 
 
 def useful(message: Mapping[str, Any]) -> Any:
@@ -207,6 +212,11 @@ def _command(payload: object) -> Any:
         "text": payload.get("text"),
         "key": hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:32],
     }
+
+
+def is_named(user: str, text: str) -> bool:
+    """Whether a text mentions a user."""
+    return any(found[1] == user for found in MENTIONED.finditer(text))
 
 
 def edited_at(message: Fields) -> str | None:

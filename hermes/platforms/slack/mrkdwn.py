@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 RULE = "———"
+UNFENCED = "``\u200b`"
+"""Three back-ticks that are no fence."""
 INDENT = "    "
 _MARKS = {"strong": "*", "em": "_", "s": "~", "code": "`"}
 _ORDER = ("strong", "em", "s", "code")
@@ -71,7 +73,7 @@ def mrkdwn(runs: Sequence[Run]) -> str:
 
 def _shown(run: Run, before: str, after: str) -> str:
     if run.url is not None:
-        label = escaped(" ".join(run.text.split())) or escaped(run.url)
+        label = _literal(" ".join(run.text.split())) or escaped(run.url)
         styles = [s for s in _ORDER if s in run.styles and s != "code"]
         return _wrapped(f"<{_address(run.url)}|{label}>", styles, before, after)
     head = run.text[: len(run.text) - len(run.text.lstrip())]
@@ -83,9 +85,14 @@ def _shown(run: Run, before: str, after: str) -> str:
     if "code" in styles and "`" in core:
         styles.remove("code")
     if "\n" in core and styles:
-        lines = [_wrapped(escaped(line), styles, "", "") if line.strip() else line for line in core.split("\n")]
+        lines = [_wrapped(_literal(line), styles, "", "") if line.strip() else line for line in core.split("\n")]
         return head + "\n".join(lines) + tail
-    return head + _wrapped(escaped(core), styles, head or before, tail or after) + tail
+    return head + _wrapped(_literal(core), styles, head or before, tail or after) + tail
+
+
+def _literal(text: str) -> str:
+    """A fence that was written as text must not open a code block."""
+    return escaped(text).replace("```", UNFENCED)
 
 
 def _wrapped(text: str, styles: Sequence[str], before: str, after: str) -> str:

@@ -15,7 +15,7 @@ from hermes.platforms.slack.envelope import PLATFORM, SEEN, chat_of, edited_at, 
 from hermes.platforms.slack.stamps import identifier, optional_stamp, stamp
 from hermes.policy.routing import lane_of, parse_command
 
-_TOKEN = re.compile(r"<([^<>\n]{1,3000})>")
+_TOKEN = re.compile(r"<((?:[@#!]|[A-Za-z][A-Za-z0-9+.-]{0,20}:)[^<>\n]{1,3000})>")
 _NAMES = {"here": "@here", "channel": "@channel", "everyone": "@everyone"}
 
 

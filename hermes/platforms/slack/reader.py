@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from hermes.core.errors import PlatformFailure
 from hermes.core.events import RawUpdate
 from hermes.platforms.slack.channels import Channel, Channels
-from hermes.platforms.slack.envelope import Envelopes
+from hermes.platforms.slack.envelope import Envelopes, is_named
 from hermes.platforms.slack.history import REFUSES_US, History
 from hermes.platforms.slack.intake import Arrived
 from hermes.platforms.slack.names import Names
@@ -206,4 +206,4 @@ class Reader:
             return False
         if message.get("subtype") not in (None, "file_share"):
             return False
-        return channel.kind == "im" or f"<@{us.user}>" in str(message.get("text"))
+        return channel.kind == "im" or is_named(us.user, str(message.get("text")))

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from hermes.core.errors import Poison
 from hermes.core.records import OutgoingPart
 from hermes.core.transcript import without_lone_surrogates
-from hermes.platforms.slack.mrkdwn import Block, Run, blocks_of, escaped, mrkdwn
+from hermes.platforms.slack.mrkdwn import UNFENCED, Block, Run, blocks_of, escaped, mrkdwn
 
 __all__ = ["LIMIT", "escaped", "render"]
 
@@ -60,7 +60,7 @@ def _pieces(blocks: Sequence[Block]) -> Iterator[tuple[str, str, bool]]:
 def _code(block: Block) -> Iterator[tuple[str, str]]:
     lines: list[str] = []
     size = 0
-    for line in _cut_lines((block.code or "").replace("```", "``\u200b`").split("\n"), _ROOM - _FENCES):
+    for line in _cut_lines((block.code or "").replace("```", UNFENCED).split("\n"), _ROOM - _FENCES):
         length = len(escaped(line)) + 1
         if lines and size + length > _ROOM - _FENCES:
             yield _fenced(lines), "\n".join(lines)
