@@ -21,7 +21,6 @@ from hermes.simulators.faults import ApiError, Fault
 __all__ = ["TOKEN", "Buckets", "DiscordSimulator"]
 
 TOKEN = "NDI0MjQy.simulated.token-of-a-discord-bot"
-_JSON = {"Content-Type": "application/json"}  # exactly: the client compares for equality
 
 
 class DiscordSimulator(DiscordUser, ChatSimulator):
@@ -184,7 +183,7 @@ class DiscordSimulator(DiscordUser, ChatSimulator):
         code = int(error.code) if error.code is not None and error.code.isdigit() else 0
         body = {"message": error.message, "code": code, **error.parameters}
         status = 200 if error.in_200 else error.status
-        return web.Response(status=status, text=json.dumps(body), headers={**_JSON, **error.headers})
+        return _json(body, status, error.headers)
 
     async def _call(self, name: str, handler: Method, request: web.Request) -> web.StreamResponse:
         try:
@@ -201,8 +200,7 @@ class DiscordSimulator(DiscordUser, ChatSimulator):
             try:
                 return self._carry_out(name, handler, read, request)
             except Refusal as refusal:
-                headers = {**_JSON, **refusal.headers}
-                return web.Response(status=refusal.status, text=refusal.body(), headers=headers)
+                return _json(refusal.body(), refusal.status, refusal.headers)
             finally:
                 self.changed()
 
@@ -215,13 +213,13 @@ class DiscordSimulator(DiscordUser, ChatSimulator):
         authorised = request.headers.get("Authorization") == f"Bot {self.token}" and not self.gateway.revoked
         if not (open_to_all or authorised):
             raise Refusal(401, 0, "401: Unauthorized")
-        headers = dict(_JSON)
+        headers: dict[str, str] = {}
         if name in LIMITED and self.world.buckets is not None:
             headers |= self.world.buckets.take(int(request.match_info["channel"]), time.monotonic())
         result = handler(self.world, read, self._tell)
         if result is None:
-            return web.Response(status=204, headers={k: v for k, v in headers.items() if k != "Content-Type"})
-        return web.Response(text=json.dumps(result), headers=headers)
+            return web.Response(status=204, headers=headers)
+        return _json(result, 200, headers)
 
     async def _read(self, request: web.Request) -> Request:
         files: dict[str, tuple[str, str, bytes]] = {}
@@ -231,7 +229,7 @@ class DiscordSimulator(DiscordUser, ChatSimulator):
                 if isinstance(value, web.FileField):
                     files[key] = (value.filename, value.content_type, value.file.read())
                 elif key == "payload_json":
-                    text = str(value)
+                    text = value if isinstance(value, str) else bytes(value).decode()
         elif request.can_read_body:
             text = await request.text()
         return Request(read_body(text), dict(request.match_info), dict(request.query), files, self.url)
@@ -288,3 +286,9 @@ class DiscordSimulator(DiscordUser, ChatSimulator):
     def channel(self, number: int) -> Channel:
         """The channel of that id."""
         return self.world.channels[number]
+
+
+def _json(body: Any, status: int, headers: Mapping[str, str]) -> web.Response:
+    """A JSON answer; its type is exactly `application/json`: clients compare for equality."""
+    exact = {**headers, "Content-Type": "application/json"}
+    return web.Response(status=status, body=json.dumps(body).encode(), headers=exact)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -29,8 +28,8 @@ class Refusal(Exception):
         self.headers = headers or {}
         self.more = more
 
-    def body(self) -> str:
-        return json.dumps({"message": self.message, "code": self.code, **self.more})
+    def body(self) -> dict[str, Any]:
+        return {"message": self.message, "code": self.code, **self.more}
 
 
 def form_error(name: str, code: str, message: str) -> Refusal:
