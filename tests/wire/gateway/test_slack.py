@@ -76,7 +76,7 @@ def test_by_http_a_signed_event_is_answered_and_a_forged_one_changes_nothing(tmp
             until(lambda: slack.calls("users.conversations"), within=10, why="its link is up")
             assert slack.say(10, "«one»")
             slack.wait(10, "«one»")
-            assert slack.read("state")["http"] == [200, *[200] * (len(slack.read("state")["http"]) - 1)]
+            assert set(slack.read("state")["http"]) == {200}
             event = {"type": "event_callback", "event": {"type": "message", "channel": "D0010", "channel_type": "im",
                      "user": "U0010", "text": "«forged»", "ts": "1900000000.000100"}}  # fmt: skip
             for headers in (
