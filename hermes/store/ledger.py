@@ -120,7 +120,7 @@ def charge_open(conn: sqlite3.Connection, turn: int, now: float) -> None:
 def charge_all_open(conn: sqlite3.Connection, now: float) -> int:
     """The same for all calls that were under way when the last process died; how many."""
     return conn.execute(
-        "UPDATE ledger SET state=?, actual_usd=reserved_usd, settled_at=? WHERE state='open'",
+        "UPDATE ledger SET state=?, actual_usd=reserved_usd, settled_at=? WHERE turn_id>=0 AND state='open'",
         (Charge.CHARGED.value, now),
     ).rowcount
 
