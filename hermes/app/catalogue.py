@@ -87,6 +87,10 @@ def refresh_platform(platform: Platform, config: PlatformConfig) -> None:
             from hermes.platforms.discord.create import refresh as refresh_discord
 
             refresh_discord(platform, config)
+        case SlackConfig():
+            from hermes.platforms.slack.create import refresh as refresh_slack
+
+            refresh_slack(platform, config)
         case _:
             pass
 

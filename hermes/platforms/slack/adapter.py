@@ -284,6 +284,11 @@ class SlackPlatform:
 
     # ---- its life ---------------------------------------------------------------------------------
 
+    def use(self, limits: Limits) -> None:
+        """Bounds in force from the next cycle on; those of connections from the next rebuild on."""
+        self.limits = limits
+        self._reader.bounds = limits
+
     async def rebuild(self) -> None:
         """New client, new sockets; what was received and not confirmed comes again."""
         await self.aclose()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from aiohttp.abc import AbstractResolver
 
+from hermes.core.ports import Platform
 from hermes.platforms.slack.adapter import Keys, Limits, SlackPlatform
 from hermes.platforms.slack.config import SlackConfig, SlackMode
 
@@ -18,11 +21,21 @@ def create(
         app_token=config.app_token.get_secret_value() if by_socket else "",
         signing_secret="" if by_socket else config.signing_secret.get_secret_value(),
     )
-    limits = Limits(
+    return SlackPlatform(keys, base_url=config.base_url, limits=_limits(config), resolver=resolver, proxy=proxy)
+
+
+def refresh(platform: Platform, config: SlackConfig) -> None:
+    """Keys that are read anew by the next cycle (R42)."""
+    if isinstance(platform, SlackPlatform):
+        messages, age = config.catch_up_messages, config.catch_up_age
+        platform.use(replace(platform.limits, catch_up_messages=messages, catch_up_age=age))
+
+
+def _limits(config: SlackConfig) -> Limits:
+    return Limits(
         request=config.request_timeout,
         ping_interval=config.ping_interval,
         catch_up_messages=config.catch_up_messages,
         catch_up_age=config.catch_up_age,
         audit=config.audit_interval,
     )
-    return SlackPlatform(keys, base_url=config.base_url, limits=limits, resolver=resolver, proxy=proxy)
