@@ -93,6 +93,8 @@ class DiscordPlatform:
         self._channels = Channels()
         self._late: deque[tuple[str, Any]] = deque()
         self._unconfirmed: Batch | None = None
+        self._failed: PlatformFailure | None = None
+        self._history_turn = False
         self._ready: list[RawUpdate] = []
         self._ready_presses: list[Pressed] = []
         self._pressed: list[Pressed] = []
@@ -146,19 +148,44 @@ class DiscordPlatform:
         """What came with the next frame, and at most one page of a history. Raises PlatformFailure."""
         if self._unconfirmed is not None:
             return self._unconfirmed  # T1 failed: the same once more
+        if self._failed is not None:
+            failed, self._failed = self._failed, None
+            raise failed
         await self._answer_pressed()
-        behind = self._channels.next_behind(time.monotonic()) is not None
-        waits = not (behind or self._session.events or self._late)
-        await self._session.poll(None if waits else 0.0)
-        while len(self._session.events) < MOST_EVENTS and await self._session.poll(0.0):
-            pass
+        await self._poll()
         await self._drain()
         if self._echo_due is not None and time.monotonic() >= self._echo_due:
             self._echo_due = None
             await self._session.abandon()
             raise PlatformFailure(self.failures.ghost())
-        if not self._ready:
-            self._ready = await self._catch_up()
+        if not self._ready or self._history_turn:
+            self._ready += await self._catch_up()
+        self._history_turn = not self._history_turn  # a busy connection does not keep the gaps open for ever
+        return self._batch()
+
+    async def _poll(self) -> None:
+        """Takes the frames that have come; when there is nothing else to do, waits for one.
+
+        A failure is told in the next cycle when this one still has something to hand on.
+        """
+        try:
+            if not self._waiting:
+                behind = self._channels.next_behind(time.monotonic()) is not None
+                await self._session.poll(0.0 if behind else None)
+            while len(self._session.events) < MOST_EVENTS and self._session.is_open:
+                if not await self._session.poll(0.0):
+                    break
+        except PlatformFailure as failure:
+            if not self._waiting:
+                raise
+            self._failed = failure
+
+    @property
+    def _waiting(self) -> bool:
+        """Whether something has come that was not handed on yet."""
+        return bool(self._ready or self._late or self._session.events)
+
+    def _batch(self) -> Batch:
         token = Token(tuple(self._ready_presses))
         batch = Batch(tuple(self._ready), token, self._due_cursors(bool(self._ready)))
         self._ready, self._ready_presses = [], []
@@ -334,6 +361,7 @@ class DiscordPlatform:
         """New session, new sockets; what was received and not confirmed comes again."""
         await self.aclose()
         self._late.extend(self._session.events)
+        self._failed = None
         self._rest, self._session, self._history, self._sends = self._fresh()
 
     async def aclose(self) -> None:

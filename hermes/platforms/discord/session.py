@@ -54,6 +54,11 @@ class Session:
         self._greeted = False
         self.events: deque[tuple[str, Any]] = deque()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a socket; without one ``poll`` opens it."""
+        return self._socket is not None
+
     async def open(self, address: str, *, pinned: bool = False) -> None:
         """A socket that was greeted with READY or RESUMED. ``pinned``: resume there too, whatever READY names.
 

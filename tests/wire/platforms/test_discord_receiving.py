@@ -239,6 +239,37 @@ async def test_live_messages_of_a_channel_wait_behind_its_history_and_those_of_o
     await later.aclose()
 
 
+async def test_a_gap_is_closed_while_others_go_on_talking(discord_sim: DiscordSimulator) -> None:
+    discord_sim.say(7, "old", heard=False)
+    later = make_discord(discord_sim)
+    await later.connect()
+    later.resume_from({"7": "1 private"})
+    heard: list[str] = []
+    async with asyncio.timeout(5):
+        for number in range(40):
+            discord_sim.say(8, f"{number}")
+            await discord_sim.wait_for(lambda: discord_sim._outgoing.empty())
+            heard += await texts(later, 1)
+            if "old" in heard:
+                break
+    assert "old" in heard
+    await later.aclose()
+
+
+async def test_what_came_before_a_cut_is_handed_on_before_the_cut_is_told(
+    discord_sim: DiscordSimulator, discord: DiscordPlatform
+) -> None:
+    discord_sim.say(7, "one")
+    assert await texts(discord, 1) == ["one"]
+    discord_sim.say(7, "two")
+    await discord_sim.wait_for(lambda: discord_sim._outgoing.empty())
+    discord_sim.close_sockets(4000)
+    await discord_sim.wait_for(lambda: not discord_sim.gateway.sockets)
+    assert await texts(discord, 1) == ["two"]
+    with pytest.raises(PlatformFailure):
+        await discord.receive()
+
+
 async def test_a_history_that_is_refused_is_given_up_and_its_cursor_stays(discord_sim: DiscordSimulator) -> None:
     discord_sim.say(7, "old", heard=False)
     discord_sim.faults.add(ApiError(403, "Missing Access", code="50001"), endpoint="history", times=3)
