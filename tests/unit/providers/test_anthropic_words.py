@@ -147,7 +147,7 @@ def test_a_streamed_answer_is_put_together() -> None:
         adds(0, "text_delta", text="Hel"), adds(0, "text_delta", text="lo"),
         event("content_block_stop", index=0), stops("end_turn"), event("message_stop"), shown=shown,
     )
-    assert reply == ModelReply("Hello", (), FinishReason.STOP, Usage(10, 3, 3), "served")
+    assert reply == ModelReply("Hello", (), FinishReason.STOP, Usage(10, 3, 3, 2), "served")
     assert shown == ["Hel", "lo"]
 
 
