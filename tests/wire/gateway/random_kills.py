@@ -59,7 +59,7 @@ def survive(it: Lab, rng: random.Random, kills: int) -> str:
     it.model.order("config", {"latency": 0, "gap": 0})
     it.gateway.start()
     until(lambda: not unanswered(it.telegram, talk.said), within=120, why="all is answered", every=0.5)
-    until(lambda: it.telegram.read("state")["pending"] == 0, within=20, why="all is confirmed")
+    until(it.telegram.all_received, within=20, why="all is confirmed")
     stop_when_delivered(it.gateway, it.telegram)
     check_disk(it.gateway)
     tally = check_chats(it.telegram, talk.said)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
 from hermes.core.delivery import MARK_PREFIX
+from tests.wire.gateway import random_kills
 from tests.wire.gateway.discord_outages import CHATS, OUTAGES, outside, play
-from tests.wire.gateway.harness import Gateway, configuration, free_port
+from tests.wire.gateway.harness import Gateway, Lab, configuration, free_port
 from tests.wire.gateway.invariants import check_disk
 from tests.wire.gateway.kill_points import SCENARIOS, SENDING, Point, play_on
 
@@ -76,3 +78,22 @@ def test_an_outage_is_survived_unaided_and_nothing_is_lost_doubled_or_marked(tmp
     for chat in CHATS:
         numbers = [int(text.rpartition(".")[2].rstrip("»")) for text in end.answers[chat] if "«" in text]
         assert numbers == sorted(numbers), "order is kept"
+
+
+@pytest.mark.long
+def test_twenty_random_kills_under_load_lose_double_and_mark_nothing(
+    tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    with outside() as (discord, model):
+        gateway = Gateway(tmp_path / "home", configuration(discord, model, free_port()))
+        try:
+            gateway.start()
+            discord.connected()
+            discord.say(9, "«before»")
+            discord.wait(9, "«before»")
+            assert gateway.stop() == 0
+            rng = random.Random(int(pytestconfig.getoption("--hypothesis-seed")))
+            said = random_kills.survive(Lab(discord, model, gateway), rng, 20)
+            assert said.endswith(" 0 marked repeats")
+        finally:
+            gateway.close()
