@@ -125,7 +125,16 @@ async def talking(
         lambda kind, text, error: log.error("loop_fault", type=kind, message=text, error=repr(error))
     )
     guard.install(loop)
-    machine, faults = _machine(environment, on_secret)
+    redactor = Redactor()
+    for secret in secrets_in(loaded.config):
+        redactor.register(secret)
+
+    def known(secret: str) -> None:
+        redactor.register(secret)
+        on_secret(secret)
+
+    machine, faults = _machine(environment, known)
+    machine.redact = redactor.redact
     machine.offload.install(loop)
     db = ThreadedDatabase(environment.home / "state.db")
     await db.open()
