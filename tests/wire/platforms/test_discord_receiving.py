@@ -1,74 +1,23 @@
-"""Discord's gateway and history against the wire: order, gaps, sessions, silence, refusals (R1, R2, R4, R5)."""
+"""What Discord tells, against the wire: order, gaps, histories, files, interactions (R1, R2, R4, R5)."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections.abc import Callable, Mapping
 
 import pytest
 
-from hermes.core.delivery import DeliveryReason, Operation
 from hermes.core.errors import PlatformFailure
-from hermes.core.events import Address, AttachmentRef, Batch, ButtonEvent, MessageEvent
-from hermes.core.ports import Outgoing
+from hermes.core.events import AttachmentRef, ButtonEvent, MessageEvent
 from hermes.core.principals import ChatKind
 from hermes.platforms.discord.adapter import DiscordPlatform
-from hermes.policy.delivery import classify_delivery
 from hermes.simulators.discord import DiscordSimulator
-from hermes.simulators.faults import ApiError, Reply, Reset, Stall
+from hermes.simulators.faults import ApiError, Reply
 from tests.wire.platforms.conftest import make_discord
+from tests.wire.platforms.discord_reading import cursors, failure, restarted, take, texts
 
 pytestmark = pytest.mark.wire
 GUILD, CHANNEL, OTHER, THREAD = 900, 901, 902, 903
-
-
-async def take(platform: DiscordPlatform, count: int, *, confirm: bool = True) -> list[MessageEvent]:
-    """The next ``count`` messages, in their order."""
-    found: list[MessageEvent] = []
-    async with asyncio.timeout(5):
-        while len(found) < count:
-            batch = await platform.receive()
-            if confirm or not batch.updates:
-                platform.confirm(batch)
-            events = [platform.normalise(update.raw) for update in batch.updates]
-            found += [event for event in events if isinstance(event, MessageEvent)]
-    return found
-
-
-async def texts(platform: DiscordPlatform, count: int) -> list[str]:
-    return [event.text for event in await take(platform, count)]
-
-
-async def cursors(platform: DiscordPlatform, until: Callable[[Mapping[str, str]], bool]) -> dict[str, str]:
-    """The cursors as T1 would have them, once they satisfy a condition."""
-    found: dict[str, str] = {}
-    async with asyncio.timeout(5):
-        while not until(found):
-            batch = await platform.receive()
-            found |= batch.cursors
-            platform.confirm(batch)
-    return found
-
-
-async def failure(platform: DiscordPlatform) -> PlatformFailure:
-    """What the next cycles fail with."""
-    async with asyncio.timeout(5):
-        while True:
-            try:
-                platform.confirm(await platform.receive())
-            except PlatformFailure as failed:
-                return failed
-
-
-async def restarted(sim: DiscordSimulator, platform: DiscordPlatform, found: dict[str, str]) -> DiscordPlatform:
-    """Another process with the same cursors."""
-    await platform.aclose()
-    later = make_discord(sim)
-    await later.connect()
-    later.resume_from(found)
-    return later
 
 
 async def test_private_and_guild_messages_arrive_in_their_order(
@@ -287,196 +236,6 @@ async def test_a_history_that_is_refused_is_given_up_and_its_cursor_stays(discor
     await later.aclose()
 
 
-@pytest.mark.parametrize("code", [4000, 4001, 4002, 1001, 4008])
-async def test_a_lost_socket_is_told_and_its_session_resumed(
-    discord_sim: DiscordSimulator, discord: DiscordPlatform, code: int
-) -> None:
-    discord_sim.say(7, "one")
-    assert await texts(discord, 1) == ["one"]
-    discord_sim.close_sockets(code)
-    failed = await failure(discord)
-    reason = classify_delivery(failed.facts).reason
-    assert reason is (DeliveryReason.FLOOD_WAIT if code == 4008 else DeliveryReason.NETWORK_RETRYABLE)
-    discord_sim.say(7, "said in between")
-    assert await texts(discord, 1) == ["said in between"]
-    assert (discord_sim.gateway.resumes, len(discord_sim.gateway.identifies)) == (1, 1)
-
-
-@pytest.mark.parametrize("code", [4007, 4009])
-async def test_a_session_that_is_over_is_not_resumed_and_the_gap_is_read(
-    discord_sim: DiscordSimulator, discord: DiscordPlatform, code: int
-) -> None:
-    discord_sim.say(7, "one")
-    assert await texts(discord, 1) == ["one"]
-    discord_sim.gateway.ghost = True
-    discord_sim.say(7, "told to nobody")
-    discord_sim.close_sockets(code)
-    await failure(discord)
-    discord_sim.gateway.ghost = False
-    assert await texts(discord, 1) == ["told to nobody"]
-    assert (discord_sim.gateway.resumes, len(discord_sim.gateway.identifies)) == (0, 2)
-
-
-async def test_a_reconnect_that_discord_asks_for_is_no_failure(
-    discord_sim: DiscordSimulator, discord: DiscordPlatform
-) -> None:
-    discord_sim.ask(7)
-    discord_sim.say(7, "still here")
-    assert await texts(discord, 1) == ["still here"]
-    await discord_sim.wait_for(lambda: discord_sim.gateway.resumes == 1)
-    assert len(discord_sim.gateway.identifies) == 1
-
-
-async def test_an_invalid_session_is_identified_anew_and_nothing_is_missed(
-    discord_sim: DiscordSimulator, discord: DiscordPlatform
-) -> None:
-    discord_sim.say(7, "one")
-    assert await texts(discord, 1) == ["one"]
-    discord_sim.ask(9, False)
-    await discord_sim.wait_for(lambda: discord_sim.gateway.listeners == 0)
-    discord_sim.say(7, "said to nobody")
-    assert await texts(discord, 1) == ["said to nobody"]
-    assert len(discord_sim.gateway.identifies) == 2
-
-
-async def test_a_poisoned_resume_ends_in_a_new_session_and_the_history(
-    discord_sim: DiscordSimulator, discord: DiscordPlatform
-) -> None:
-    discord_sim.say(7, "one")
-    assert await texts(discord, 1) == ["one"]
-    discord_sim.drop_connections()
-    await failure(discord)
-    discord_sim.gateway.forget()
-    discord_sim.say(7, "in the gap")
-    assert await texts(discord, 1) == ["in the gap"]
-    assert (discord_sim.gateway.resumes, len(discord_sim.gateway.identifies)) == (1, 2)
-
-
-@pytest.mark.parametrize(
-    ("code", "reason", "word"),
-    [
-        (4004, DeliveryReason.PERMANENT_AUTH, "Authentication"),
-        (4013, DeliveryReason.FATAL_CONFIG, "intents"),
-        (4014, DeliveryReason.FATAL_CONFIG, "MESSAGE CONTENT INTENT"),
-    ],
-)
-async def test_a_refusal_that_only_a_person_can_mend_is_told_as_one(
-    discord_sim: DiscordSimulator, discord: DiscordPlatform, code: int, reason: DeliveryReason, word: str
-) -> None:
-    discord_sim.close_sockets(code)
-    failed = await failure(discord)
-    assert classify_delivery(failed.facts).reason is reason
-    assert word in failed.facts.message
-
-
-async def test_a_revoked_token_and_a_switched_off_intent_heal_when_they_are_given_back(
-    discord_sim: DiscordSimulator, discord: DiscordPlatform
-) -> None:
-    for off, on in (
-        (discord_sim.revoke, discord_sim.restore),
-        (discord_sim.disallow_content, discord_sim.allow_content),
-    ):
-        off()
-        await failure(discord)
-        await discord.rebuild()
-        with pytest.raises(PlatformFailure):
-            await discord.connect()
-        on()
-        await discord.rebuild()
-        await discord.connect()
-        discord_sim.say(7, "again")
-        assert await texts(discord, 1) == ["again"]
-
-
-@pytest.mark.parametrize("how", ["deaf", "mute"])
-async def test_a_dead_connection_is_found_within_its_bound(
-    discord_sim: DiscordSimulator, discord: DiscordPlatform, how: str
-) -> None:
-    """Bounds are a ninetieth of the real ones: 1 s for 90 s."""
-    setattr(discord_sim.gateway, how, True)
-    begun = time.monotonic()
-    failed = await failure(discord)
-    assert time.monotonic() - begun < 120 / 90 + 1.0
-    assert classify_delivery(failed.facts).reason is DeliveryReason.NETWORK_RETRYABLE
-    setattr(discord_sim.gateway, how, False)
-    discord_sim.say(7, "back")
-    assert await texts(discord, 1) == ["back"]
-
-
-async def test_a_session_that_tells_nothing_of_what_we_send_is_given_up(discord_sim: DiscordSimulator) -> None:
-    """A ghost: its heartbeats are acknowledged, and no event comes."""
-    discord_sim.say(7, "hello")
-    platform = make_discord(discord_sim, echo=0.6)
-    await platform.connect()
-    platform.resume_from({})
-    discord_sim.say(7, "one")
-    assert await texts(platform, 1) == ["one"]
-    discord_sim.gateway.ghost = True
-    discord_sim.say(7, "told to nobody")
-    (part,) = platform.render("an answer")
-    await platform.send(Outgoing(Address("discord", "424242", "7"), Operation.CREATE, part.payload, "n"))
-    failed = await failure(platform)
-    assert classify_delivery(failed.facts).reason is DeliveryReason.NETWORK_RETRYABLE
-    discord_sim.gateway.ghost = False
-    assert await texts(platform, 1) == ["told to nobody"]
-    assert (discord_sim.gateway.resumes, len(discord_sim.gateway.identifies)) == (0, 2)
-    await platform.aclose()
-
-
-async def test_a_session_that_tells_of_what_we_send_goes_on(discord_sim: DiscordSimulator) -> None:
-    platform = make_discord(discord_sim, echo=0.6)
-    await platform.connect()
-    discord_sim.say(7, "one")
-    assert await texts(platform, 1) == ["one"]
-    (part,) = platform.render("an answer")
-    await platform.send(Outgoing(Address("discord", "424242", "7"), Operation.CREATE, part.payload, "n"))
-    until = time.monotonic() + 1.2
-    while time.monotonic() < until:
-        platform.confirm(await platform.receive())
-    assert len(discord_sim.gateway.identifies) == 1
-    await platform.aclose()
-
-
-async def test_a_quiet_connection_completes_cycles_by_its_heartbeats(
-    discord_sim: DiscordSimulator, discord: DiscordPlatform
-) -> None:
-    async with asyncio.timeout(5):
-        for _ in range(6):
-            batch: Batch = await discord.receive()
-            discord.confirm(batch)
-            assert batch.updates == ()
-    assert sum(socket.heartbeats for socket in discord_sim.gateway.sockets) >= 3
-
-
-@pytest.mark.parametrize(
-    "fault", [Reply(503, "<html>", "text/html"), Stall(30), Reset()], ids=["503", "stall", "reset"]
-)
-async def test_a_gateway_that_cannot_be_opened_is_a_failure_that_may_pass(
-    discord_sim: DiscordSimulator, fault: Reply | Stall | Reset
-) -> None:
-    later = make_discord(discord_sim)
-    discord_sim.faults.add(fault, endpoint="gateway", times=2)  # a pooled connection's reset is tried once more
-    with pytest.raises(PlatformFailure) as caught:
-        await later.connect()
-    reason = classify_delivery(caught.value.facts).reason
-    assert reason in (DeliveryReason.NETWORK_RETRYABLE, DeliveryReason.TIMEOUT_AMBIGUOUS)
-    discord_sim.faults.clear()
-    await later.rebuild()
-    await later.connect()
-    await later.aclose()
-
-
-async def test_the_days_last_session_is_not_spent(discord_sim: DiscordSimulator) -> None:
-    discord_sim.gateway.session_limit = 0
-    later = make_discord(discord_sim)
-    with pytest.raises(PlatformFailure) as caught:
-        await later.connect()
-    verdict = classify_delivery(caught.value.facts)
-    assert (verdict.reason, verdict.retry_after) == (DeliveryReason.FLOOD_WAIT, 14_400.0)
-    assert not discord_sim.gateway.identifies
-    await later.aclose()
-
-
 async def test_a_pressed_button_and_a_command_are_answered_only_when_they_are_on_disk(
     discord_sim: DiscordSimulator, discord: DiscordPlatform
 ) -> None:
@@ -522,19 +281,3 @@ async def test_files_are_kept_by_name_and_fetched_at_the_address_they_have_then(
     for file, limit in ((event.attachments[0], 3), (AttachmentRef("photo", "7:1:2"), 100)):
         with pytest.raises(PlatformFailure):
             await discord.download(file, limit)
-
-
-async def test_nothing_is_left_after_the_end_whatever_the_server_does(discord_sim: DiscordSimulator) -> None:
-    before = threading.active_count()
-    for silent in (False, True):
-        platform = make_discord(discord_sim)
-        await platform.connect()
-        assert threading.active_count() == before + 1
-        discord_sim.gateway.deaf = silent
-        begun = time.monotonic()
-        await platform.aclose()
-        assert time.monotonic() - begun < 2.5
-        assert threading.active_count() == before
-        discord_sim.gateway.deaf = False
-    names = {task.get_coro().__qualname__ for task in asyncio.all_tasks()}  # type: ignore[union-attr]
-    assert not {name for name in names if "Discord" in name and "Simulator" not in name}
