@@ -159,7 +159,7 @@ def view_settings(config: Config) -> ViewSettings:
 
 def health_settings(config: Config) -> HealthSettings:
     """Bounds of readiness."""
-    return HealthSettings(config.gateway.ready_max_age, config.gateway.disk_floor)
+    return HealthSettings(config.gateway.ready_max_age, config.gateway.disk_floor, config.gateway.stall_after)
 
 
 def pace(platforms: Mapping[str, PlatformConfig]) -> dict[str, tuple[float, float]]:

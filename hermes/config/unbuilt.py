@@ -17,7 +17,6 @@ UNBUILT = frozenset(
         "gateway.max_command_age",
         "gateway.max_skew",
         "gateway.restart_intensity.restarts",
-        "gateway.stall_after",
         "mcp_servers.NAME.command",
         "mcp_servers.NAME.env",
         "mcp_servers.NAME.required",

@@ -30,6 +30,7 @@ class HealthSettings:
 
     max_queue_age: float = 300.0
     disk_floor: int = 64 * 1024 * 1024
+    stall_after: float = 90.0
 
 
 @dataclass(slots=True)
@@ -98,8 +99,12 @@ class HealthBook:
                 light = Light.BAD
                 not_ready.append(f"{link.platform}: {link.state.value}")
             quiet = None if link.last_cycle_at is None else round(now - link.last_cycle_at, 1)
+            text = link_sentence(link, now=now)
+            if light is Light.OK and quiet is not None and quiet > self.settings.stall_after:
+                light, text = Light.BAD, f"{text[:-1]}, and nothing came from there for {quiet:.0f} s."
+                not_ready.append(f"{link.platform}: no receive cycle completed for {quiet:.0f} s")
             yield HealthItem(
-                f"platform {link.platform}", light, link_sentence(link, now=now),
+                f"platform {link.platform}", light, text,
                 {"state": link.state.value, "receive_age_seconds": quiet, "failures": link.failures},
             )  # fmt: skip
 
