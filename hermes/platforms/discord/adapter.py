@@ -29,14 +29,15 @@ from hermes.platforms.discord.channels import Channels
 from hermes.platforms.discord.commands import application_commands, fingerprint
 from hermes.platforms.discord.envelope import PLATFORM, SAID, Envelopes
 from hermes.platforms.discord.failures import FailureReader
-from hermes.platforms.discord.fields import kind_of, made_at, mappings
+from hermes.platforms.discord.fields import account_of, kind_of, made_at, mappings
 from hermes.platforms.discord.history import History
 from hermes.platforms.discord.interactions import Pressed
+from hermes.platforms.discord.limits import Limits
 from hermes.platforms.discord.normalise import normalise
 from hermes.platforms.discord.render import render
 from hermes.platforms.discord.rest import Rest
 from hermes.platforms.discord.sending import Sends
-from hermes.platforms.discord.session import Session
+from hermes.platforms.discord.session import Point, Session
 
 API_ADDRESS = "https://discord.com/api/v10"
 CLOSE_LIMIT = 5.0
@@ -44,24 +45,9 @@ TYPING_LIMIT = 5.0
 ANSWERS = 20  # interactions answered before one cycle; the rest show "did not respond"
 MOST_EVENTS = 200  # of one batch
 FRESH = 10.0  # seconds: a message that our create made is younger, one that its nonce found is likely older
+SESSION = "session"
+"""The cursor under which the session itself is written: a process that comes soon resumes it."""
 CURSORS_EVERY = 30.0  # seconds after which cursors without a message of ours are written
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds in seconds and counts; see ``config``."""
-
-    request: float = 30.0
-    connect: float = 10.0
-    stall_after: float = 90.0
-    identify_pause: float = 5.0
-    catch_up_messages: int = 200
-    catch_up_age: float = 86_400.0
-    connections: int = 32
-    roles: bool = False
-    """Whether somebody may talk by a role of theirs: then the history's authors are asked after."""
-    echo: float = 60.0
-    """How soon the gateway tells of what we sent, at the latest; a session that does not is a dead one."""
 
 
 class DiscordPlatform:
@@ -88,10 +74,14 @@ class DiscordPlatform:
         self.limits = limits or Limits()
         self._network = (resolver, proxy)
         self._wall = wall
-        self._envelopes = Envelopes("")
+        self._envelopes = Envelopes(account_of(token))
         self.failures = FailureReader(token)
         self._channels = Channels()
-        self._late: deque[tuple[str, Any]] = deque()
+        self._late: deque[tuple[str, Any, Point | None]] = deque()
+        self._seen: Point | None = None
+        """The session's last event that was handed on."""
+        self._new_session = False
+        self._connected = False
         self._unconfirmed: Batch | None = None
         self._failed: PlatformFailure | None = None
         self._history_turn = False
@@ -118,7 +108,7 @@ class DiscordPlatform:
 
     @property
     def account(self) -> str:
-        """The bot's user id; known after ``connect``."""
+        """The bot's user id: the first part of its token says it, and ``connect`` makes sure."""
         return self._envelopes.account
 
     async def connect(self) -> None:
@@ -134,10 +124,13 @@ class DiscordPlatform:
         left = door.get("session_start_limit")
         if isinstance(left, dict) and left.get("remaining") == 0:
             raise PlatformFailure(self.failures.no_starts_left(float(left.get("reset_after", 0)) / 1000))
+        self._connected = True
         await self._session.open(self._gateway or door["url"], pinned=bool(self._gateway))
 
     def resume_from(self, cursors: Mapping[str, str]) -> None:
-        """See ``ports.CatchesUp``."""
+        """See ``ports.CatchesUp``. Before the first ``connect``, the session of an earlier process is taken up."""
+        if not self._connected and SESSION in cursors:
+            self._session.resume_after(cursors[SESSION])
         self._channels.restore(cursors)
         if self._channels.salt is None:
             self._channels.new_salt(f"{random.getrandbits(64):x}")
@@ -203,11 +196,13 @@ class DiscordPlatform:
         """Turns events into updates, in their order; what was turned is kept should a later one fail."""
         for source in (self._late, self._session.events):
             while source and len(self._ready) < MOST_EVENTS:
-                name, data = source[0]
+                name, data, point = source[0]
                 await self._place(name, data)
                 source.popleft()
                 if source is self._session.events:
                     self._echo_due = None  # it tells of something
+                    self._seen = point
+                    self._new_session = self._new_session or name == "READY"
                 found = self._event(name, data)
                 if found is not None:
                     self._ready.append(found)
@@ -273,7 +268,7 @@ class DiscordPlatform:
         read = await self._history.since(channel.id, channel.mark or 0, oldest, bounds.catch_up_messages)
         if read is None:
             if self._channels.unreadable(channel, now, self._history.wait):
-                self._late.extend(self._channels.caught_up(channel))
+                self._late.extend((*held, None) for held in self._channels.caught_up(channel))
             return []
         members: Mapping[str, Any] = {}
         if channel.guild is not None and bounds.roles:
@@ -286,15 +281,22 @@ class DiscordPlatform:
                 message = {**message, "guild_id": channel.guild, "member": member}
             found.append(self._message("MESSAGE_CREATE", message))
             self._channels.advance(channel, int(message["id"]))
-        self._late.extend(self._channels.caught_up(channel))
+        self._late.extend((*held, None) for held in self._channels.caught_up(channel))
         return [update for update in found if update is not None]
 
     def _due_cursors(self, with_updates: bool) -> dict[str, str]:
-        due = with_updates or self._channels.urgent or time.monotonic() - self._cursors_at >= CURSORS_EVERY
-        if not self._channels.dirty or not due:
+        """Marks that have moved, now and then; with them the session, when nothing of it waits behind a gap."""
+        due = self._channels.urgent or time.monotonic() - self._cursors_at >= CURSORS_EVERY
+        if not (self._channels.dirty and (due or with_updates)) and not self._new_session:
             return {}
-        self._cursors_at = time.monotonic()
-        return self._channels.cursors()
+        found = self._channels.cursors()
+        session = None if self._seen is None else self._session.after(self._seen)
+        if session is not None and not self._late and self._channels.complete():
+            found[SESSION] = session
+            self._new_session = False
+        if found:
+            self._cursors_at = time.monotonic()
+        return found
 
     async def _answer_pressed(self) -> None:
         """Ends the waiting sign on buttons and commands whose update is on disk; best effort."""
@@ -361,7 +363,7 @@ class DiscordPlatform:
         """New session, new sockets; what was received and not confirmed comes again."""
         await self.aclose()
         self._late.extend(self._session.events)
-        self._failed = None
+        self._failed, self._seen = None, None
         self._rest, self._session, self._history, self._sends = self._fresh()
 
     async def aclose(self) -> None:

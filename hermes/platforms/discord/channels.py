@@ -181,6 +181,10 @@ class Channels:
             if name != "MESSAGE_CREATE" or not is_snowflake(data.get("id")) or int(str(data["id"])) > mark
         ]
 
+    def complete(self) -> bool:
+        """Whether no event waits behind a gap: all that came was handed on."""
+        return not any(channel.behind or channel.held for channel in self.known.values())
+
     def unreadable(self, channel: Channel, now: float, wait: float) -> bool:
         """The history was refused; whether it is given up until the next gap."""
         channel.attempts += 1

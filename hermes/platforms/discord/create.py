@@ -7,8 +7,9 @@ from dataclasses import replace
 from aiohttp.abc import AbstractResolver
 
 from hermes.core.ports import Platform
-from hermes.platforms.discord.adapter import DiscordPlatform, Limits
+from hermes.platforms.discord.adapter import DiscordPlatform
 from hermes.platforms.discord.config import DiscordConfig
+from hermes.platforms.discord.limits import Limits
 
 
 def refresh(platform: Platform, config: DiscordConfig) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -84,6 +85,16 @@ def optional_snowflake(of: Fields, name: str) -> str | None:
 def made_at(number: str) -> float:
     """When the thing of this id was made, in unix seconds. Source: Discord's documentation, "Snowflakes"."""
     return ((int(number) >> 22) + EPOCH_MS) / 1000
+
+
+def account_of(token: str) -> str:
+    """The bot's id as its token says it; empty for what is no token."""
+    head = token.partition(".")[0]
+    try:
+        found = urlsafe_b64decode(head + "=" * (-len(head) % 4)).decode("ascii")
+    except ValueError:
+        return ""
+    return found if is_snowflake(found) else ""
 
 
 def first_id_at(seconds: float) -> int:

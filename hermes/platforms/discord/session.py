@@ -9,21 +9,23 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from hermes.core.errors import PlatformFailure
 from hermes.platforms.discord.failures import FailureReader
 from hermes.platforms.discord.rest import Rest
-from hermes.platforms.discord.socket import Asked, GatewaySocket, Lost
+from hermes.platforms.discord.socket import INTENTS, Asked, GatewaySocket, Lost
 
 T = TypeVar("T")
+Point: TypeAlias = tuple[str, int]
+"""A session's id and the sequence number of one of its events."""
 
 NO_RESUME = frozenset({4003, 4004, 4007, 4009, 4010, 4011, 4012, 4013, 4014})
 """Close codes after which the session cannot be resumed."""
 
 
 class Session:
-    """``events`` holds what came and was not taken yet, in order: (name, data).
+    """``events`` holds what came and was not taken yet, in order: (name, data, point).
 
     ``stall_after``: seconds of silence, heartbeats included, that mean a dead connection. ``open_limit``: longest
     time from the connect to READY or RESUMED. ``pause``: longest wait before a new IDENTIFY (Discord asks for 1 to
@@ -52,7 +54,7 @@ class Session:
         self._socket: GatewaySocket | None = None
         self._point: tuple[str, int, str] | None = None  # session, sequence, address for its RESUME
         self._greeted = False
-        self.events: deque[tuple[str, Any]] = deque()
+        self.events: deque[tuple[str, Any, Point | None]] = deque()
 
     @property
     def is_open(self) -> bool:
@@ -79,21 +81,40 @@ class Session:
         await self._open()
         return True
 
+    def after(self, point: Point) -> str | None:
+        """The session, for a later process to resume after that event; None when it is another one by now."""
+        socket = self._socket
+        if socket is None or socket.session_id != point[0]:
+            return None
+        return f"{INTENTS} {point[0]} {point[1]} {socket.gateway}"
+
+    def resume_after(self, written: str) -> None:
+        """``open`` will try to resume what ``after`` gave; in vain, it begins a session of its own."""
+        intents, _, rest = written.partition(" ")
+        name, _, rest = rest.partition(" ")
+        sequence, _, address = rest.partition(" ")
+        if intents == str(INTENTS) and sequence.isdigit() and address.startswith(("ws://", "wss://")):
+            self._point = (name, int(sequence), address)
+
     async def abandon(self) -> None:
         """The session is not to be resumed: the next ``poll`` begins another one."""
         await self._leave()
         self._point = None
 
     async def aclose(self) -> None:
-        """Ends the session and its socket."""
+        """Ends the socket. The session goes on for a while, for a process that comes soon."""
         socket, self._socket = self._socket, None
         self._point = None
         if socket is not None:
-            await socket.end(1000)
+            await socket.end()
 
     def _take(self, name: str, data: Any) -> None:
         self._greeted = self._greeted or name in ("READY", "RESUMED")
-        self.events.append((name, data))
+        socket = self._socket
+        point = None
+        if socket is not None and socket.session_id is not None and socket.sequence is not None:
+            point = (socket.session_id, socket.sequence)
+        self.events.append((name, data, point))
 
     async def _open(self) -> None:
         for last in (False, True):
@@ -113,7 +134,7 @@ class Session:
         point = self._point
         address, resumed = self._address, None
         if point is not None:
-            address, resumed = point[2], point[:2]
+            address, resumed = self._address if self._pinned else point[2], point[:2]
         self._socket = await GatewaySocket.connect(
             self._rest, self._token, address, self._take, stall_after=self._stall_after, session=resumed
         )
@@ -150,6 +171,5 @@ class Session:
         if socket is None:
             return
         if socket.session_id is not None and socket.sequence is not None:
-            address = self._address if self._pinned else str(socket.gateway)
-            self._point = (socket.session_id, socket.sequence, address)
+            self._point = (socket.session_id, socket.sequence, str(socket.gateway))
         await socket.end()

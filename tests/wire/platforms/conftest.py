@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from hermes.platforms.discord.adapter import DiscordPlatform
-from hermes.platforms.discord.adapter import Limits as DiscordLimits
+from hermes.platforms.discord.limits import Limits as DiscordLimits
 from hermes.platforms.slack.adapter import Keys, SlackPlatform
 from hermes.platforms.slack.adapter import Limits as SlackLimits
 from hermes.platforms.telegram.adapter import TelegramPlatform

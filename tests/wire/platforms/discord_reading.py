@@ -50,10 +50,15 @@ async def failure(platform: DiscordPlatform) -> PlatformFailure:
                 return failed
 
 
-async def restarted(sim: DiscordSimulator, platform: DiscordPlatform, found: dict[str, str]) -> DiscordPlatform:
-    """Another process with the same cursors."""
+async def restarted(
+    sim: DiscordSimulator, platform: DiscordPlatform, found: dict[str, str], *, resumed: bool = False
+) -> DiscordPlatform:
+    """Another process with the same cursors; unless it may resume the session, it comes too late for that."""
     await platform.aclose()
+    if not resumed:
+        sim.gateway.forget()
     later = make_discord(sim)
+    later.resume_from(found)
     await later.connect()
     later.resume_from(found)
     return later

@@ -17,7 +17,7 @@ from hermes.policy.delivery import classify_delivery
 from hermes.simulators.discord import DiscordSimulator
 from hermes.simulators.faults import Reply, Reset, Stall
 from tests.wire.platforms.conftest import make_discord
-from tests.wire.platforms.discord_reading import failure, texts
+from tests.wire.platforms.discord_reading import cursors, failure, restarted, take, texts
 
 pytestmark = pytest.mark.wire
 
@@ -136,6 +136,48 @@ async def test_a_dead_connection_is_found_within_its_bound(
     setattr(discord_sim.gateway, how, False)
     discord_sim.say(7, "back")
     assert await texts(discord, 1) == ["back"]
+
+
+async def test_a_process_that_comes_soon_takes_up_the_session_and_misses_nothing(
+    discord_sim: DiscordSimulator, discord: DiscordPlatform
+) -> None:
+    """Edits, presses and a first private message are in no history: only the session offers them."""
+    said = discord_sim.say(7, "one")
+    assert await texts(discord, 1) == ["one"]
+    found = {"session": discord._session.after(discord._seen or ("", 0)) or "", "7": f"{said} private"}
+    await discord.aclose()
+    discord_sim.edit(7, said, "one, edited")
+    discord_sim.say(55, "a person's first words")
+    later = await restarted(discord_sim, discord, found, resumed=True)
+    edit, first = await take(later, 2)
+    assert (edit.text, edit.edited, first.text) == ("one, edited", True, "a person's first words")
+    assert (discord_sim.gateway.resumes, len(discord_sim.gateway.identifies)) == (1, 1)
+    await later.aclose()
+
+
+async def test_the_session_is_written_with_the_messages_and_not_while_something_waits(
+    discord_sim: DiscordSimulator, discord: DiscordPlatform
+) -> None:
+    discord_sim.say(7, "one")
+    found = await cursors(discord, lambda seen: "7" in seen)
+    assert found["session"].split()[1:3] == ["session-1", "2"]
+    discord._channels.known["7"].behind = True
+    discord._channels.known["7"].not_before = time.monotonic() + 60
+    discord_sim.say(7, "waits behind a gap")
+    discord_sim.say(8, "two")
+    found = await cursors(discord, lambda seen: "8" in seen)
+    assert "session" not in found
+
+
+@pytest.mark.parametrize(
+    "written", ["", "0 session-1 2 ws://x/", "37377 session-1 x ws://x/", "37377 session-1 2 http://x/", "37377"]
+)
+async def test_a_session_that_cannot_be_taken_up_is_begun_anew(discord_sim: DiscordSimulator, written: str) -> None:
+    later = make_discord(discord_sim)
+    later.resume_from({"session": written})
+    await later.connect()
+    assert (discord_sim.gateway.resumes, len(discord_sim.gateway.identifies)) == (0, 1)
+    await later.aclose()
 
 
 async def test_a_session_that_tells_nothing_of_what_we_send_is_given_up(discord_sim: DiscordSimulator) -> None:
