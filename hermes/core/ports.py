@@ -122,7 +122,8 @@ class CatchesUp(Protocol):
     """A platform that keeps nothing for us: after each gap it is read from the cursors of T1 on (R4, R5)."""
 
     def resume_from(self, cursors: Mapping[str, str]) -> None:
-        """The account's cursors as T1 wrote them, by channel; called after each ``connect``."""
+        """The account's cursors as T1 wrote them, by channel; after each ``connect``, and before it where the
+        account is known by then."""
 
 
 class Provider(Protocol):

@@ -118,6 +118,8 @@ class Links:
                 if not self._may_receive(platform.name):
                     raise PlatformFailure(_held_elsewhere(platform.name))
                 if not connected:
+                    if isinstance(platform, CatchesUp) and platform.account:
+                        platform.resume_from(await self._ingest.cursors(platform.name, platform.account))
                     await platform.connect()
                     if isinstance(platform, CatchesUp):
                         platform.resume_from(await self._ingest.cursors(platform.name, platform.account))
