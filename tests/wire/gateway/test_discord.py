@@ -20,8 +20,9 @@ SHORT: tuple[Point, ...] = (("plain", "sending_after_bytes"),)
 CURES = {"auth lost": "platforms.discord.token", "intent lost": "MESSAGE CONTENT INTENT"}
 
 
+@pytest.mark.parametrize("late", [True, pytest.param(False, marks=pytest.mark.long)], ids=["late", "soon"])
 def test_a_message_is_answered_and_what_is_said_while_it_is_down_is_answered_after_the_start(
-    tmp_path: Path,
+    tmp_path: Path, late: bool
 ) -> None:
     with outside() as (discord, model):
         gateway = Gateway(tmp_path / "home", configuration(discord, model, free_port()))
@@ -33,6 +34,8 @@ def test_a_message_is_answered_and_what_is_said_while_it_is_down_is_answered_aft
             discord.order("say", {"chat": 500, "text": "«private»", "user": 20})
             assert discord.wait(500, "«private»") == ["You said: «private»"]
             assert gateway.stop() == 0
+            if late:
+                discord.order("forget")  # the session is over: only the channels' histories tell
             discord.say(10, "«two»")
             discord.say(11, "«in another channel»")
             discord.order("say", {"chat": 500, "text": "«private again»", "user": 20})
@@ -43,6 +46,7 @@ def test_a_message_is_answered_and_what_is_said_while_it_is_down_is_answered_aft
             assert gateway.stop() == 0
             check_disk(gateway)
             assert discord.texts(10) == ["You said: User10: «one»", "You said: User10: «two»"]
+            assert discord.read("state")["identifies"] == 1 + late
         finally:
             gateway.close()
 
