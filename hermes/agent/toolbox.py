@@ -25,6 +25,7 @@ from hermes.core.transcript import (
     load_item,
     without_lone_surrogates,
 )
+from hermes.policy.buttons import buttons
 from hermes.policy.guardrails import GuardSettings
 from hermes.runtime.checkpoints import Checkpoints
 from hermes.runtime.logs import get_logger
@@ -207,7 +208,8 @@ class _Step:
             now + box.question_timeout,
         )  # fmt: skip
         text = prompt + "".join(f"\n{n}. {o}" for n, o in enumerate(options, start=1))
-        reply = box._replies.reply(claim.address, claim.session_id, text)
+        choices = buttons(record.intent_id, options)
+        reply = box._replies.reply(claim.address, claim.session_id, text, options=choices)
         rows = await persist(
             box._clock, lambda: box._turns.suspend(claim.turn_id, claim.epoch, question, reply, now)
         )

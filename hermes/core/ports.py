@@ -101,6 +101,16 @@ class Platform(Protocol):
         """Ends every task, thread and socket of the adapter. Idempotent."""
 
 
+@runtime_checkable
+class Buttons(Protocol):
+    """A platform on which a message can carry buttons."""
+
+    def with_buttons(
+        self, parts: tuple[OutgoingPart, ...], options: Sequence[tuple[str, str]]
+    ) -> tuple[OutgoingPart, ...]:
+        """``parts`` with a button for each (label, data) under the last; a press comes as a ButtonEvent."""
+
+
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
     """A chat command for a platform's own menu: its name without the slash, its line in /help."""
@@ -186,8 +196,10 @@ class TurnObserver(Protocol):
 class Replies(Protocol):
     """Renders a turn's final text for its address; given to the agent by the gateway."""
 
-    def reply(self, address: Address, session: SessionId | None, text: str) -> NewDelivery:
-        """Raises Poison when the text cannot be rendered."""
+    def reply(
+        self, address: Address, session: SessionId | None, text: str, *, options: Sequence[tuple[str, str]] = ()
+    ) -> NewDelivery:
+        """Raises Poison when the text cannot be rendered. ``options``: (label, data) of its buttons."""
 
 
 @dataclass(frozen=True, slots=True)

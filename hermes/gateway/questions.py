@@ -7,6 +7,7 @@ from hermes.core.events import ButtonEvent, MessageEvent
 from hermes.core.ids import InboxId, SessionId
 from hermes.core.records import InboxRow, Question
 from hermes.core.stores import Turns
+from hermes.policy.buttons import pressed
 
 FILES_FOLLOW = "(the answer is what is attached: it follows)"
 NO_ANSWER = "(no answer came within the time allowed)"
@@ -45,7 +46,8 @@ class Questions:
         question = await self._turns.open_question(session)
         if question is None or not self._may_answer(question, event.identity.user_id):
             return False
-        return await self._resolve(question, _chosen(question, event.data), row.id)
+        number = pressed(event.data, question.intent_id)
+        return number is not None and await self._resolve(question, _chosen(question, number), row.id)
 
     async def expire(self) -> list[SessionId]:
         """Questions past their bound get "no answer"; returns the sessions to wake."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hermes.core.clock import Clock
 from hermes.core.events import Address
 from hermes.core.ids import SessionId
+from hermes.core.ports import Buttons
 from hermes.core.records import NewDelivery, Priority
 from hermes.gateway.platform_book import PlatformBook
 
@@ -18,13 +21,22 @@ class PlatformReplies:
         self.max_age = max_age
 
     def reply(
-        self, address: Address, session: SessionId | None, text: str, priority: Priority = Priority.FINAL
+        self,
+        address: Address,
+        session: SessionId | None,
+        text: str,
+        priority: Priority = Priority.FINAL,
+        *,
+        options: Sequence[tuple[str, str]] = (),
     ) -> NewDelivery:
         """Raises Poison when the platform cannot render the text, TargetUnknown when it is not configured."""
         platform = self._platforms.get(address.platform)
+        parts = platform.render(text)
+        if options and isinstance(platform, Buttons):
+            parts = platform.with_buttons(parts, options)
         return NewDelivery(
             address,
-            platform.render(text),
+            parts,
             priority,
             self._clock.now() + self.max_age,
             platform.delivers_at_commit,

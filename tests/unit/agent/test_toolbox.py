@@ -70,7 +70,9 @@ class Onlooker:
 
 
 class PlainReplies:
-    def reply(self, address: Address, session: SessionId | None, text: str) -> NewDelivery:
+    def reply(
+        self, address: Address, session: SessionId | None, text: str, *, options: Sequence[tuple[str, str]] = ()
+    ) -> NewDelivery:
         return NewDelivery(address, (OutgoingPart(text),), session_id=session)
 
 
