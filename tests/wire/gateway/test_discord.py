@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes.core.delivery import MARK_PREFIX
+from tests.waiting import until
 from tests.wire.gateway import random_kills
 from tests.wire.gateway.discord_outages import CHATS, OUTAGES, outside, play
 from tests.wire.gateway.harness import Gateway, Lab, configuration, free_port
@@ -47,6 +48,39 @@ def test_a_message_is_answered_and_what_is_said_while_it_is_down_is_answered_aft
             check_disk(gateway)
             assert discord.texts(10) == ["You said: User10: «one»", "You said: User10: «two»"]
             assert discord.read("state")["identifies"] == 1 + late
+        finally:
+            gateway.close()
+
+
+def test_a_button_that_is_pressed_after_a_restart_answers_its_question_and_no_other(tmp_path: Path) -> None:
+    with outside() as (discord, model):
+        gateway = Gateway(tmp_path / "home", configuration(discord, model, free_port()))
+        try:
+            gateway.start()
+            discord.connected()
+            ask = {"question": "Which?", "options": ["tea", "coffee"]}
+            model.script({"tool": "clarify", "arguments": ask}, {"text": "Here is your coffee."})
+            discord.say(10, "a drink, please")
+            discord.wait(10, "Which?")
+            (question,) = discord.read("chat", id=10)
+            labels = [button["label"] for row in question["components"] for button in row["components"]]
+            assert labels == ["tea", "coffee"]
+            assert gateway.stop() == 0
+            gateway.start()
+            discord.connected()
+            coffee = question["components"][0]["components"][1]["custom_id"]
+            press = {"chat": 10, "message_id": question["message_id"], "user": 10}
+            discord.order("press", {**press, "custom_id": coffee[:-1] + "x"})
+            pressed = discord.order("press", {**press, "custom_id": coffee})
+            discord.wait(10, "Here is your coffee.")
+            discord.order("press", {**press, "custom_id": coffee})
+            until(lambda: len(discord.read("state")["answered"]) == 3, within=10, why="each press is told heard")
+            assert discord.read("state")["answered"][pressed] == {"type": 6}
+            assert gateway.stop() == 0
+            check_disk(gateway)
+            told = gateway.rows("SELECT outcome FROM inbox WHERE raw LIKE '%INTERACTION%' ORDER BY id")
+            assert told == [("ignored",), ("answered_question",), ("ignored",)]
+            assert discord.texts(10)[1:] == ["Here is your coffee."]
         finally:
             gateway.close()
 
