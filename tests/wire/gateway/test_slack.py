@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
+import re
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hermes.core.delivery import MARK_PREFIX
 from tests.waiting import until
-from tests.wire.gateway.harness import Gateway, Model, Slack, configuration, free_port
+from tests.wire.gateway.harness import Gateway, configuration, free_port
 from tests.wire.gateway.invariants import check_disk
 from tests.wire.gateway.kill_points import SCENARIOS, SENDING, Point, play_on
+from tests.wire.gateway.slack_outages import OUTAGES, outside, play
 
 pytestmark = pytest.mark.wire
+SHORT_OUTAGES = ("ghost",)
 SHORT: tuple[Point, ...] = (("plain", "after_t1"), ("plain", "sending_after_bytes"))
-
-
-@contextlib.contextmanager
-def outside() -> Iterator[tuple[Slack, Model]]:
-    """Slack in front, a model behind."""
-    slack = Slack()
-    try:
-        model = Model()
-        try:
-            yield slack, model
-        finally:
-            model.close()
-    finally:
-        slack.close()
 
 
 def test_a_message_is_answered_and_what_is_said_while_it_is_down_is_answered_after_the_start(
@@ -121,3 +108,18 @@ def test_killed_at_a_named_point_there_is_one_answer_and_never_a_mark(tmp_path: 
         if scenario[1] in ("after_t2", *SENDING):
             assert end.committed
             assert end.asked == end.asked_before
+
+
+@pytest.mark.parametrize(
+    "outage",
+    [pytest.param(o, marks=() if o in SHORT_OUTAGES else pytest.mark.long) for o in OUTAGES],
+)
+def test_whatever_slack_does_it_comes_back_by_itself_and_nothing_is_lost_or_doubled(
+    tmp_path: Path, outage: str
+) -> None:
+    left = play(tmp_path, outage)
+    assert left.repeats == 0
+    assert left.states[-1] == "up"
+    for chat, answers in left.answers.items():
+        numbers = re.findall(rf"«{chat}\.(\d)»", "".join(answers))
+        assert numbers == sorted(numbers)
