@@ -6,7 +6,10 @@ Shared by the adapters that speak over aiohttp. No text made here holds an addre
 from __future__ import annotations
 
 import errno
+import socket
+import struct
 from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
 
@@ -50,6 +53,17 @@ def broken(error: BaseException) -> Broken | None:
             return Broken(Sent.MAYBE_SENT, "cut", f"{name}: the connection ended before the answer")
         case _:
             return None
+
+
+def abrupt_socket(address: tuple[int, int, int, str, Any]) -> socket.socket:
+    """For aiohttp's ``socket_factory``: a socket whose close also takes back what is still on its way.
+
+    Without it the kernel goes on repeating a request that we gave up, for minutes: when a black hole opens again the
+    platform carries it out after we have looked for it in vain, and it stands there twice.
+    """
+    made = socket.socket(family=address[0], type=address[1], proto=address[2])
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    return made
 
 
 def os_text(error: OSError) -> str:

@@ -21,6 +21,8 @@ from urllib.parse import quote
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
+from hermes.platforms.wire import abrupt_socket
+
 MAX_ANSWER_BYTES = 32 * 2**20
 KEEP_ALIVE_SECONDS = 15.0  # shorter than servers keep it: a reused dead connection is an ambiguous send
 SOCKET_CLOSE_SECONDS = 1.0
@@ -105,8 +107,9 @@ class Rest:
         """Opens the pool; no connection is made yet."""
         if self._session is None:
             connector = aiohttp.TCPConnector(
-                limit=self._connections, keepalive_timeout=KEEP_ALIVE_SECONDS, resolver=self._resolver
-            )
+                limit=self._connections, keepalive_timeout=KEEP_ALIVE_SECONDS, resolver=self._resolver,
+                socket_factory=abrupt_socket,
+            )  # fmt: skip
             self._session = aiohttp.ClientSession(
                 connector=connector, cookie_jar=aiohttp.DummyCookieJar(), proxy=self._proxy, timeout=self._timeouts
             )

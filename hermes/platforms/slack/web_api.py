@@ -16,6 +16,7 @@ from aiohttp.abc import AbstractResolver
 from slack_sdk.web.async_client import AsyncWebClient
 
 from hermes.platforms.slack.wire import Closed, Refused, TooLarge
+from hermes.platforms.wire import abrupt_socket
 
 API_ADDRESS = "https://slack.com/api/"
 KEEP_ALIVE_SECONDS = 15.0  # shorter than servers keep it: a reused dead connection is an ambiguous send
@@ -54,8 +55,9 @@ class WebApi:
         """Opens the pool; no connection is made yet."""
         if self._session is None:
             connector = aiohttp.TCPConnector(
-                limit=self._connections, keepalive_timeout=KEEP_ALIVE_SECONDS, resolver=self._resolver
-            )
+                limit=self._connections, keepalive_timeout=KEEP_ALIVE_SECONDS, resolver=self._resolver,
+                socket_factory=abrupt_socket,
+            )  # fmt: skip
             self._session = aiohttp.ClientSession(
                 connector=connector, cookie_jar=aiohttp.DummyCookieJar(), proxy=self._proxy, timeout=self._timeouts
             )

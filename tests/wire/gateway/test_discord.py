@@ -103,9 +103,8 @@ def test_killed_at_a_named_point_there_is_one_answer_and_never_a_mark(tmp_path: 
             assert end.asked == end.asked_before
 
 
-@pytest.mark.parametrize(
-    "outage", [pytest.param(o, marks=() if o == "poisoned session" else pytest.mark.long) for o in OUTAGES]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("outage", OUTAGES)
 def test_an_outage_is_survived_unaided_and_nothing_is_lost_doubled_or_marked(tmp_path: Path, outage: str) -> None:
     end = play(tmp_path, outage)
     assert end.repeats == 0
