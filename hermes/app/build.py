@@ -226,9 +226,9 @@ def _delivery(
         on_delivered=hooks.delivered, on_lost=hooks.lost,
     )  # fmt: skip
     views = Views(
-        book, stores.outbox, bus, pacer, clock, supervisor, machine.checkpoints, settings.view_settings(config),
-        busy=lambda: courier.working > 0,
+        book, stores.outbox, bus, pacer, clock, supervisor, machine.checkpoints, settings.view_settings(config)
     )  # fmt: skip
+    pacer.delivering = courier.holds
     return _Delivery(replies, bus, pacer, sweep, courier, views)
 
 

@@ -34,6 +34,7 @@ log = get_logger(__name__)
 ChatKey = tuple[str, str, str]
 _RANK = {priority: rank for rank, priority in enumerate(Priority)}
 _STORE_RETRY_SECONDS = 1.0
+_RANK_SECONDS = 0.1
 LONGEST_WAIT_SECONDS = 3600.0
 """A wait that was stored is looked at again at least this often: the wall clock may have been set (R41)."""
 
@@ -43,6 +44,7 @@ class _Chat:
     rows: deque[OutboxRow]
     busy: bool = False
     timer: asyncio.TimerHandle | None = None
+    booked: float | None = None  # its place under the pacer's rates, monotonic seconds
 
 
 class Courier:
@@ -88,6 +90,10 @@ class Courier:
     def working(self) -> int:
         """Sends under way."""
         return self._working
+
+    def holds(self, key: ChatKey) -> bool:
+        """Whether something waits to be sent to a chat, or is on its way."""
+        return key in self._chats
 
     def offer(self, rows: Iterable[OutboxRow]) -> None:
         """Rows just committed as ``pending``; rows of a store-destined platform are only announced."""
@@ -151,16 +157,18 @@ class Courier:
         """Sends the chat's head; then the chat goes back among the ready ones, or waits."""
         chat = self._chats[key]
         row = chat.rows[0]
-        wait = max(row.not_before, self._pacer.blocked_until(key)) - self._clock.now()
         if not self._may_go(row):
             self._park(key, chat)
             return
-        if wait > 0:
-            self._sleep(key, chat, min(wait, LONGEST_WAIT_SECONDS))
+        if self._waits(key, chat, row):
             return
         try:
-            await self._pacer.grant(key)
-            await self._send(key, chat, row)
+            await self._pacer.quiet(key)
+            if self._waits(key, chat, row):  # a ban that was told meanwhile
+                return
+            chat.booked = None
+            with self._pacer.calling(key, row.operation.value):
+                await self._send(key, chat, row)
         except StoreUnavailable as error:
             log.error("outbox_unavailable", error=str(error))
             self._sleep(key, chat, _STORE_RETRY_SECONDS)
@@ -169,6 +177,24 @@ class Courier:
             log.error("delivery_fault", seq=row.seq, error=repr(error))
             await self._end(chat, row, Bury(f"internal error: {type(error).__name__}"))
         self._next(key, chat)
+
+    def _waits(self, key: ChatKey, chat: _Chat, row: OutboxRow) -> bool:
+        """Whether the head is to be sent later; then the chat sleeps until that time.
+
+        When a whole account opens again, final answers come before notices: the chats of the others wake later.
+        """
+        until = max(row.not_before, self._pacer.blocked_until(key, row.operation.value))
+        wait = until - self._clock.now()
+        if wait <= 0:
+            now = self._clock.monotonic()
+            if chat.booked is None:
+                chat.booked = now + self._pacer.book(key, row.operation.value)
+            wait = chat.booked - now
+        if wait <= 0:
+            return False
+        late = _RANK[row.priority] * _RANK_SECONDS if self._pacer.everything_until(key) else 0.0
+        self._sleep(key, chat, min(wait + late, LONGEST_WAIT_SECONDS))
+        return True
 
     def _may_go(self, row: OutboxRow) -> bool:
         """A possible repeat is its row's last try: it waits for a proof that the platform answers again."""

@@ -125,8 +125,9 @@ class Sweep:
             self._on_verdict(platform.name, facts_verdict.reason.value)
             now = self._clock.now()
             if facts_verdict.reason is DeliveryReason.FLOOD_WAIT:
-                until = now + (facts_verdict.retry_after or self.policy.base_delay)
-                await self._pacer.ban(row.address, until)
+                until = await self._pacer.refused(
+                    row.address, row.operation.value, failure.facts, self.policy.base_delay
+                )
                 return PutBack(until, row.attempts, row.marked)
             decision = decide(
                 facts_verdict, failure.facts, attempt=row.attempts, operation=row.operation,

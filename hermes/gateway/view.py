@@ -7,7 +7,6 @@ an older edit that arrives after the final text would overwrite it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from hermes.core.clock import Clock
@@ -27,6 +26,8 @@ from hermes.runtime.logs import get_logger
 from hermes.runtime.supervisor import Supervisor
 
 log = get_logger(__name__)
+
+TYPING = "typing"
 
 
 @dataclass(slots=True)
@@ -54,7 +55,6 @@ class Views:
         supervisor: Supervisor,
         checkpoints: Checkpoints,
         settings: ViewSettings,
-        busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self.platforms = platforms
         self.outbox = outbox
@@ -64,7 +64,6 @@ class Views:
         self.supervisor = supervisor
         self.checkpoints = checkpoints
         self.settings = settings
-        self.busy = busy
 
     def open(self, claim: Claim) -> TurnView:
         """A view; ``close`` it when the turn has ended, whatever its end."""
@@ -185,11 +184,15 @@ class TurnView:
     async def _show(self, platform: Platform, text: str) -> None:
         address = self._claim.address
         key = (address.platform, address.account, address.chat_id)
-        if self._views.pacer.blocked_until(key) or not text.strip():
+        act = Operation.CREATE if self._draft is None else Operation.EDIT
+        if not text.strip() or not self._views.pacer.spare(key, act.value):
             return
-        payload = platform.render(text)[0].payload
-        now = self._views.clock.now()
+        with self._views.pacer.calling(key, act.value):
+            await self._send_shown(platform, platform.render(text)[0].payload)
+
+    async def _send_shown(self, platform: Platform, payload: str) -> None:
         first = self._draft is None
+        address, now = self._claim.address, self._views.clock.now()
         if self._draft is None:
             self._draft = await self._views.outbox.open_draft(
                 self._claim.turn_id, self._claim.epoch, address, now
@@ -215,8 +218,8 @@ class TurnView:
         facts = failure.facts
         if not first and classify_delivery(facts).detail == "not_modified":
             return  # a resumed turn wrote again what stands there already (R17)
-        if facts.retry_after is not None:
-            await self._views.pacer.ban(self._claim.address, self._views.clock.now() + facts.retry_after)
+        act = Operation.CREATE if first else Operation.EDIT
+        await self._views.pacer.refused(self._claim.address, act.value, facts)
         self._state = drafts.refused(self._state, self._views.clock.monotonic(), facts.retry_after)
         if first and facts.sent is not Sent.MAYBE_SENT:
             await self._views.outbox.discard_draft(draft.seq, self._views.clock.now())
@@ -232,14 +235,12 @@ class TurnView:
         assert self._platform is not None
         address = self._claim.address
         key = (address.platform, address.account, address.chat_id)
+        pacer = self._views.pacer
         while not self._closed:
-            blocked = self._views.pacer.blocked_until(key)
-            if not blocked and not self._views.busy() and self._views.platforms.is_up(address.platform):
+            if self._views.platforms.is_up(address.platform) and pacer.spare(key, TYPING):
                 try:
-                    await self._platform.typing(address)
+                    with pacer.calling(key, TYPING):
+                        await self._platform.typing(address)
                 except PlatformFailure as failure:
-                    if failure.facts.retry_after is not None:
-                        await self._views.pacer.ban(
-                            address, self._views.clock.now() + failure.facts.retry_after
-                        )
+                    await pacer.refused(address, TYPING, failure.facts)
             await self._views.clock.sleep(self._views.settings.typing_every)

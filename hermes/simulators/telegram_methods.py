@@ -234,6 +234,8 @@ def _edit_markup(world: World, params: Params, bot: dict[str, Any]) -> dict[str,
     if seen is None:
         raise Refusal(400, "Bad Request: message to edit not found")
     markup = _markup(params)
+    if world.flood is not None:
+        world.flood.heed(chat, time.monotonic())
     if markup == seen.markup:
         raise Refusal(400, _NOT_MODIFIED)
     seen.markup = markup
@@ -259,6 +261,8 @@ def _action(world: World, params: Params, bot: dict[str, Any]) -> bool:
     action = params.text("action")
     if action not in ACTIONS:
         raise Refusal(400, "Bad Request: wrong parameter action in request")
+    if world.flood is not None:
+        world.flood.heed(chat, time.monotonic())
     world.actions.append((chat, action, thread))
     return True
 
@@ -281,6 +285,8 @@ def _reaction(world: World, params: Params, bot: dict[str, Any]) -> bool:
     message_id = params.number("message_id") or 0
     if not world.exists(chat, message_id):
         raise Refusal(400, "Bad Request: message to react not found")
+    if world.flood is not None:
+        world.flood.heed(chat, time.monotonic())
     reaction = params.data("reaction", list) or []
     if len(reaction) > 1:
         raise Refusal(400, "Bad Request: REACTIONS_TOO_MANY")

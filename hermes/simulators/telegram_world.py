@@ -64,11 +64,16 @@ class Draft:
     at: float
 
 
+_ALL = 0
+
+
 @dataclass(slots=True)
 class Flood:
     """At most `limit` messages and edits in a chat within `window` seconds; then a ban of `ban` seconds.
 
-    Whoever sends during a ban doubles it, up to `longest`.
+    Whoever calls during a ban doubles it, up to `longest`: `ignored` counts those calls, `violations` every
+    refusal. `everywhere`: at most so many to all chats together; its ban closes them all. A call within `grace`
+    seconds of a ban's begin was on its way and is refused only.
     """
 
     limit: int = 20
@@ -78,24 +83,40 @@ class Flood:
     sent: dict[int, deque[float]] = field(default_factory=dict)
     banned: dict[int, tuple[float, float]] = field(default_factory=dict)
     violations: int = 0
+    ignored: int = 0
+    everywhere: int | None = None
+    grace: float = 0.0
+    begun: dict[int, float] = field(default_factory=dict)
 
     def take(self, chat: int, now: float) -> None:
         """Counts one message. Raises Refusal 429 during a ban."""
-        until, length = self.banned.get(chat, (0.0, self.ban))
-        if now < until:
-            length = min(self.longest, length * 2)
-            self._refuse(chat, now, length)
-        recent = self.sent.setdefault(chat, deque())
-        while recent and recent[0] <= now - self.window:
-            recent.popleft()
-        if len(recent) >= self.limit:
-            recent.clear()
-            self._refuse(chat, now, self.ban)
-        recent.append(now)
+        self.heed(chat, now)
+        counted = [(chat, self.limit)]
+        if self.everywhere is not None:
+            counted.append((_ALL, self.everywhere))
+        for name, limit in counted:
+            recent = self.sent.setdefault(name, deque())
+            while recent and recent[0] <= now - self.window:
+                recent.popleft()
+            if len(recent) >= limit:
+                recent.clear()
+                self._refuse(name, now, self.ban)
+            recent.append(now)
+
+    def heed(self, chat: int, now: float) -> None:
+        """A call that counts for no limit, as a sign of typing. Raises Refusal 429 during a ban."""
+        for name in (chat, _ALL):
+            until, length = self.banned.get(name, (0.0, self.ban))
+            if now < until and now <= self.begun[name] + self.grace and self.grace:
+                raise Refusal(429, "Too Many Requests", retry_after=max(1, round(until - now)))
+            if now < until:
+                self.ignored += 1
+                self._refuse(name, now, min(self.longest, length * 2))
 
     def _refuse(self, chat: int, now: float, length: float) -> None:
         self.violations += 1
         self.banned[chat] = (now + length, length)
+        self.begun[chat] = now
         wait = max(1, round(length))
         raise Refusal(429, f"Too Many Requests: retry after {wait}", retry_after=wait)
 

@@ -17,6 +17,7 @@ from hermes.core.principals import ChatKind, ChatRef, Identity
 from hermes.core.records import OutgoingPart
 from hermes.core.transcript import FinishReason, ModelReply, ModelRequest, ToolCall, Usage, UserItem
 from hermes.core.urgency import Urgency
+from hermes.simulators.telegram_world import Flood, Refusal
 
 PLATFORM, ACCOUNT = "telegram", "1"
 
@@ -55,6 +56,17 @@ class ChatServer:
     download_failures: deque[DeliveryFacts] = field(default_factory=deque)
     download_seconds: float = 0.5
     sends: list[tuple[float, str, str]] = field(default_factory=list)
+    flood: Flood | None = None  # Telegram's own limit, which doubles for whoever does not wait
+    typings: list[tuple[float, str]] = field(default_factory=list)
+
+    def admit(self, chat: str, *, counts: bool = True) -> None:
+        """Raises PlatformFailure where the flood limit refuses a call."""
+        if self.flood is None:
+            return
+        try:
+            (self.flood.take if counts else self.flood.heed)(int(chat), self.now())
+        except Refusal as refusal:
+            raise PlatformFailure(flood(float(refusal.parameters["retry_after"]))) from None
 
     def say(
         self,
@@ -183,6 +195,7 @@ class SimPlatform:
         failure = self.server.failures.popleft() if self.server.failures else None
         if isinstance(failure, DeliveryFacts):
             raise PlatformFailure(failure)
+        self.server.admit(outgoing.address.chat_id)
         text = json.loads(outgoing.payload)["text"]
         chat = outgoing.address.chat_id
         if outgoing.operation is Operation.EDIT:
@@ -199,7 +212,10 @@ class SimPlatform:
         return Receipt(ref)
 
     async def typing(self, address: Address) -> None:
+        await asyncio.sleep(0.01)
         self._reach()
+        self.server.admit(address.chat_id, counts=False)
+        self.server.typings.append((self.server.now(), address.chat_id))
 
     async def download(self, attachment: AttachmentRef, limit: int) -> bytes:
         self.server.downloads.append(attachment.ref)
