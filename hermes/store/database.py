@@ -124,17 +124,20 @@ _OF_ONE_TRANSACTION = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3
 
 
 class _Submitted:
-    """A transaction handed over. ``late`` is what a cancelled waiter waits for instead (R23)."""
+    """A transaction handed over. ``late`` is what a cancelled waiter waits for instead (R23); ``ended``: its batch has,
+    perhaps after the waiter was cancelled and before it came to see that."""
 
-    __slots__ = ("fn", "future", "late")
+    __slots__ = ("ended", "fn", "future", "late")
 
     def __init__(self, fn: Transaction[Any], future: asyncio.Future[Any]) -> None:
         self.fn = fn
         self.future = future
         self.late: asyncio.Future[None] | None = None
+        self.ended = False
 
     def resolve(self, result: Any, raised: BaseException | None) -> None:
         """Its batch has ended."""
+        self.ended = True
         if self.late is not None and not self.late.done():
             self.late.set_result(None)
         if self.future.done():
@@ -251,14 +254,13 @@ class ThreadedDatabase:
 
 async def _until_ended(submitted: _Submitted) -> None:
     """A cancelled waiter leaves only when its transaction has ended, one way or the other (R23)."""
-    while not submitted.future.done() or submitted.future.cancelled():
+    while not submitted.ended:
         if submitted.late is None:
             submitted.late = asyncio.get_running_loop().create_future()
-        if submitted.late.done():
-            return
         with contextlib.suppress(asyncio.CancelledError):  # one more is no reason to leave it half seen
             await asyncio.wait([submitted.late])
-    submitted.future.exception()  # seen: the waiter is going away
+    if not submitted.future.cancelled():
+        submitted.future.exception()  # seen: the waiter is going away
 
 
 def _failure(error: BaseException) -> LostOwnership | StoreUnavailable:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hermes.core.errors import LostOwnership, StoreUnavailable
 from hermes.runtime.clock import SystemClock
 from hermes.runtime.supervisor import Supervisor
-from hermes.store.database import Database, ThreadedDatabase, open_connection, run_batch
+from hermes.store.database import Database, ThreadedDatabase, _Submitted, _until_ended, open_connection, run_batch
 from hermes.store.home import take_ownership
 from tests.unit.store.making import NOW, Store
 
@@ -224,3 +224,12 @@ async def test_a_reader_cannot_write(threaded: ThreadedDatabase) -> None:
     with pytest.raises(StoreUnavailable):
         await threaded.read(insert(1))  # type: ignore[arg-type]
     assert await notes(threaded) == []
+
+
+async def test_a_waiter_that_was_cancelled_in_the_moment_in_which_its_batch_ended_leaves() -> None:
+    """The batch ends after the cancellation and before the waiter runs: nobody else would wake it again."""
+    submitted = _Submitted(lambda conn: None, asyncio.get_running_loop().create_future())
+    submitted.future.cancel()
+    submitted.resolve(None, None)
+    async with asyncio.timeout(1):
+        await _until_ended(submitted)
