@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 from hermes.core.errors import LostOwnership, StoreUnavailable
 from hermes.runtime.clock import SystemClock
 from hermes.runtime.supervisor import Supervisor
-from hermes.store.database import Database, ThreadedDatabase, _Submitted, _until_ended, open_connection, run_batch
+from hermes.store.database import (
+    Database,
+    ThreadedDatabase,
+    _Submitted,
+    _until_ended,
+    open_connection,
+    run_batch,
+)
 from hermes.store.home import take_ownership
 from tests.unit.store.making import NOW, Store
 
