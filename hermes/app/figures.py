@@ -39,6 +39,10 @@ class Figures:
         """A part became a dead letter."""
         self.metrics.deliveries.labels(platform, "dead_letter").inc()
 
+    def called(self, platform: str, status: int) -> None:
+        """A platform, or somebody who says so, called us."""
+        self.metrics.called.labels(platform, str(status)).inc()
+
     def observe(self, figures: StoreFigures, now: float) -> None:
         """Queue ages and sizes, measured by the housekeeping."""
         m = self.metrics

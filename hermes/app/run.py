@@ -192,7 +192,8 @@ async def _start(
     host, port = settings.bind_of(config)
     limits, cookie_age, hosts = settings.page(config)
     server = WebServer(
-        gateway.door, PageAuth(token, cookie_age, hosts), clock, limits, as_dict, hooks_of(gateway.platforms)
+        gateway.door, PageAuth(token, cookie_age, hosts), clock, limits, as_dict,
+        hooks_of(gateway.platforms, machine.metrics.called),
     )
     await server.start(host, port)
     url = page_url(host, server.port, token)

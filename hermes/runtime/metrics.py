@@ -40,6 +40,12 @@ class Metrics:
             ["platform", "outcome"],
             registry=self.registry,
         )
+        self.called = Counter(
+            "hermes_platform_calls",
+            "Requests of platforms that call us, by the status of the answer; 401: not signed by the platform.",
+            ["platform", "status"],
+            registry=self.registry,
+        )
         self.loop_lag = self.gauge("hermes_loop_lag_seconds", "Lateness of the event loop.")
         self.output_lost = self.gauge("hermes_output_lost_lines", "Lines of output that were dropped.")
         self.inbox_age = self.gauge("hermes_inbox_oldest_seconds", "Age of the oldest unserved message.")

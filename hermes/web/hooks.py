@@ -7,7 +7,6 @@ and the number of requests are bounded.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 
 from aiohttp import web
@@ -23,11 +22,13 @@ Find = Callable[[str], IsCalled | None]
 
 
 class Hooks:
-    """``find`` names the platform that is called; ``answered`` counts answers by platform and status."""
+    """``find`` names the platform that is called; ``on_answer`` is told of each answer's platform and status."""
 
-    def __init__(self, find: Find = lambda name: None) -> None:
+    def __init__(
+        self, find: Find = lambda name: None, on_answer: Callable[[str, int], None] = lambda name, status: None
+    ) -> None:
         self.find = find
-        self.answered: Counter[tuple[str, int]] = Counter()
+        self._on_answer = on_answer
         self._open = 0
 
     def add_to(self, router: web.UrlDispatcher) -> None:
@@ -47,7 +48,7 @@ class Hooks:
             answer = await platform.called(Called(headers, await _body(request)))
         finally:
             self._open -= 1
-        self.answered[name, answer.status] += 1
+        self._on_answer(name, answer.status)
         return web.Response(status=answer.status, text=answer.text)
 
 
