@@ -170,6 +170,7 @@ class DiscordSimulator(DiscordUser, ChatSimulator):
             "close_sockets": lambda order: self.close_sockets(int(order["code"])),
             "ask": lambda order: self.ask(int(order["op"]), order.get("data")),
             "forget": lambda order: self.gateway.forget(),
+            "limit": lambda order: setattr(self.world, "buckets", Buckets(**order) if order else None),
             "revoke": lambda order: self.revoke(),
             "restore": lambda order: self.restore(),
             "disallow_content": lambda order: self.disallow_content(),
@@ -215,7 +216,7 @@ class DiscordSimulator(DiscordUser, ChatSimulator):
             raise Refusal(401, 0, "401: Unauthorized")
         headers: dict[str, str] = {}
         if name in LIMITED and self.world.buckets is not None:
-            headers |= self.world.buckets.take(int(request.match_info["channel"]), time.monotonic())
+            headers |= self.world.buckets.take(f"{name}-{request.match_info['channel']}", time.monotonic())
         result = handler(self.world, read, self._tell)
         if result is None:
             return web.Response(status=204, headers=headers)

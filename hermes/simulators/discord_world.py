@@ -86,7 +86,7 @@ class Channel:
 
 @dataclass(slots=True)
 class Buckets:
-    """At most `limit` creates and edits in a channel within `window` seconds; then a ban of `ban` seconds.
+    """At most `limit` creates, and as many edits, in a channel within `window` seconds; then a ban of `ban` seconds.
 
     Whoever sends during a ban doubles it, up to `longest`. `everywhere`: the limit counts all channels
     together, and its refusal is global.
@@ -98,12 +98,12 @@ class Buckets:
     longest: float = 3600.0
     everywhere: bool = False
     violations: int = 0
-    _sent: dict[int, deque[float]] = field(default_factory=dict)
-    _banned: dict[int, tuple[float, float]] = field(default_factory=dict)
+    _sent: dict[str, deque[float]] = field(default_factory=dict)
+    _banned: dict[str, tuple[float, float]] = field(default_factory=dict)
 
-    def take(self, channel: int, now: float) -> dict[str, str]:
-        """Counts one request; the headers that tell what is left. Raises Refusal 429."""
-        name = 0 if self.everywhere else channel
+    def take(self, route: str, now: float) -> dict[str, str]:
+        """Counts one request of a route; the headers that tell what is left. Raises Refusal 429."""
+        name = "everything" if self.everywhere else route
         until, length = self._banned.get(name, (0.0, self.ban))
         recent = self._sent.setdefault(name, deque())
         while recent and recent[0] <= now - self.window:
@@ -116,7 +116,7 @@ class Buckets:
         recent.append(now)
         return self._headers(name, self.limit - len(recent), recent[0] + self.window - now)
 
-    def _refuse(self, name: int, now: float, length: float) -> None:
+    def _refuse(self, name: str, now: float, length: float) -> None:
         self.violations += 1
         self._banned[name] = (now + length, length)
         wait = round(length, 3)
@@ -127,13 +127,13 @@ class Buckets:
         more = {"retry_after": wait, "global": self.everywhere}
         raise Refusal(429, 0, "You are being rate limited.", headers=headers, **more)
 
-    def _headers(self, name: int, left: int, after: float) -> dict[str, str]:
+    def _headers(self, name: str, left: int, after: float) -> dict[str, str]:
         return {
             "X-RateLimit-Limit": str(self.limit),
             "X-RateLimit-Remaining": str(max(0, left)),
             "X-RateLimit-Reset": f"{time.time() + after:.3f}",
             "X-RateLimit-Reset-After": f"{after:.3f}",
-            "X-RateLimit-Bucket": f"bucket{name:x}",
+            "X-RateLimit-Bucket": f"bucket-{name}",
             "Via": "1.1 google",
         }
 

@@ -11,7 +11,7 @@ from hermes.core.delivery import MARK_PREFIX
 from tests.waiting import until
 from tests.wire.gateway import random_kills
 from tests.wire.gateway.discord_outages import CHATS, OUTAGES, outside, play
-from tests.wire.gateway.harness import Gateway, Lab, configuration, free_port
+from tests.wire.gateway.harness import Gateway, Lab, configuration, free_port, merged
 from tests.wire.gateway.invariants import check_disk
 from tests.wire.gateway.kill_points import SCENARIOS, SENDING, Point, play_on
 
@@ -132,5 +132,38 @@ def test_twenty_random_kills_under_load_lose_double_and_mark_nothing(
             rng = random.Random(int(pytestconfig.getoption("--hypothesis-seed")))
             said = random_kills.survive(Lab(discord, model, gateway), rng, 20)
             assert said.endswith(" 0 marked repeats")
+        finally:
+            gateway.close()
+
+
+@pytest.mark.long
+def test_limits_that_headers_announce_are_never_broken_not_even_by_streams_and_a_restart(tmp_path: Path) -> None:
+    """Each violation would double the ban; a bucket here holds far less than Discord's."""
+    chats = (10, 11, 12)
+    with outside() as (discord, model):
+        quick = {"streaming": {"first_after": 0.1, "min_interval": 0.2}}
+        gateway = Gateway(tmp_path / "home", merged(configuration(discord, model, free_port()), quick))
+        try:
+            gateway.start()
+            discord.connected()
+            discord.order("limit", {"limit": 2, "window": 3.0, "ban": 2.0})
+            model.order("config", {"pieces": 20, "gap": 0.1})
+            for number in range(2):
+                for chat in chats:
+                    discord.say(chat, f"«{chat}.{number}» " + "word " * 30)
+            for chat in chats:
+                discord.wait(chat, f"«{chat}.0»", within=60)
+            gateway.kill()
+            gateway.start()
+            for chat in chats:
+                discord.say(chat, f"«{chat}.2»")
+                discord.wait(chat, f"«{chat}.2»", within=90)
+            assert discord.read("state")["violations"] == 0
+            assert gateway.stop() == 0
+            check_disk(gateway)
+            for chat in chats:
+                text = "\n".join(discord.texts(chat))
+                assert text.index(f"«{chat}.0»") < text.index(f"«{chat}.1»") < text.index(f"«{chat}.2»")
+                assert MARK_PREFIX not in text
         finally:
             gateway.close()
