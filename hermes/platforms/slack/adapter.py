@@ -36,6 +36,9 @@ from hermes.platforms.slack.reader import Reader
 from hermes.platforms.slack.render import render
 from hermes.platforms.slack.socket import SocketMode
 from hermes.platforms.slack.web_api import WebApi
+from hermes.runtime.logs import get_logger
+
+log = get_logger(__name__)
 
 CLOSE_LIMIT = 5.0
 TYPING_LIMIT = 5.0
@@ -140,6 +143,9 @@ class SlackPlatform:
         self._envelopes.us = Ourselves(user, team, str(answer.get("bot_id") or ""))
         await self._intake.open()
         self._reader.gap()
+        if isinstance(self._intake, BySocket) and self._intake.socket.connections > 1:
+            # each gets a part of what people say; a socket of ours that Slack did not see die is counted too
+            log.warning("slack_other_sockets", sockets=self._intake.socket.connections)
 
     def resume_from(self, cursors: Mapping[str, str]) -> None:
         """See ``ports.CatchesUp``."""

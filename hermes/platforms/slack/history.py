@@ -33,6 +33,7 @@ class History:
         self.wait = RETRY
         self.limited = False
         """Whether the last refusal was about our pace."""
+        self.refusal = ""
         self.skipped = 0
         """Messages left out because there were more than the bound; at least."""
 
@@ -78,6 +79,7 @@ class History:
             if not _is_refusal(failure.facts):
                 raise
             self.wait = failure.facts.retry_after or RETRY
+            self.refusal = failure.facts.message
             self.limited = failure.facts.status == 429 or failure.facts.code == "ratelimited"
             return None
         told = sorted((ts for ts in found if later(ts, after)), key=order)

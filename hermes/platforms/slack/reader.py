@@ -18,7 +18,9 @@ from hermes.platforms.slack.history import REFUSES_US, History
 from hermes.platforms.slack.intake import Arrived
 from hermes.platforms.slack.names import Names
 from hermes.platforms.slack.stamps import is_stamp
+from hermes.runtime.logs import get_logger
 
+log = get_logger(__name__)
 GRACE = 10.0  # seconds that an event may be on its way before its message counts as missed
 
 
@@ -153,6 +155,7 @@ class Reader:
         """Its held events come after what the history told."""
         bounds = self.bounds
         oldest = self.wall() - bounds.catch_up_age
+        left_out = self.history.skipped
         read = await self.history.since(
             channel.id, channel.mark or "0.0", oldest, bounds.catch_up_messages, self.channels.threads_of(channel.id)
         )
@@ -161,8 +164,11 @@ class Reader:
             if self.history.limited:
                 self._not_before = now + self.history.wait
             elif self.channels.unreadable(channel, now, self.history.wait):
+                log.warning("slack_history_refused", channel=channel.id, error=self.history.refusal)
                 self._release(self.channels.caught_up(channel, frozenset()))
             return
+        if self.history.skipped > left_out:
+            log.warning("slack_history_left_out", channel=channel.id, messages=self.history.skipped - left_out)
         await self.names.learn(read)
         for message in read:
             event = {**message, "channel": channel.id, "channel_type": channel.kind, "type": "message"}
