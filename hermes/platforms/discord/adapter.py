@@ -30,6 +30,7 @@ from hermes.platforms.discord.commands import application_commands, fingerprint
 from hermes.platforms.discord.envelope import PLATFORM, SAID, Envelopes
 from hermes.platforms.discord.failures import FailureReader
 from hermes.platforms.discord.fields import account_of, kind_of, made_at, mappings
+from hermes.platforms.discord.ghosts import TOP, Ears
 from hermes.platforms.discord.history import History
 from hermes.platforms.discord.interactions import Pressed
 from hermes.platforms.discord.limits import Limits
@@ -89,7 +90,7 @@ class DiscordPlatform:
         self._ready_presses: list[Pressed] = []
         self._pressed: list[Pressed] = []
         self._cursors_at = time.monotonic()
-        self._echo_due: float | None = None
+        self._ears = self._fresh_ears()
         self._rest, self._session, self._history, self._sends = self._fresh()
 
     def _fresh(self) -> tuple[Rest, Session, History, Sends]:
@@ -105,6 +106,9 @@ class DiscordPlatform:
         )  # fmt: skip
         history = History(rest, self.failures, bounds.request)
         return rest, session, history, Sends(rest, self.failures, history, bounds.request, self._wall)
+
+    def _fresh_ears(self) -> Ears:
+        return Ears(self.limits.echo, self.limits.audit, time.monotonic())
 
     @property
     def account(self) -> str:
@@ -145,10 +149,12 @@ class DiscordPlatform:
             failed, self._failed = self._failed, None
             raise failed
         await self._answer_pressed()
+        looked = self._ears.look(time.monotonic(), self._channels.lively(TOP))
+        if looked is not None:
+            self._channels.known[looked].behind = True
         await self._poll()
         await self._drain()
-        if self._echo_due is not None and time.monotonic() >= self._echo_due:
-            self._echo_due = None
+        if self._ears.deaf(time.monotonic()):
             await self._session.abandon()
             raise PlatformFailure(self.failures.ghost())
         if not self._ready or self._history_turn:
@@ -200,7 +206,7 @@ class DiscordPlatform:
                 await self._place(name, data)
                 source.popleft()
                 if source is self._session.events:
-                    self._echo_due = None  # it tells of something
+                    self._ears.told(time.monotonic())
                     self._seen = point
                     self._new_session = self._new_session or name == "READY"
                 found = self._event(name, data)
@@ -282,6 +288,9 @@ class DiscordPlatform:
             found.append(self._message("MESSAGE_CREATE", message))
             self._channels.advance(channel, int(message["id"]))
         self._late.extend((*held, None) for held in self._channels.caught_up(channel))
+        if self._ears.missed(channel.id, self._wall(), [made_at(str(one["id"])) for one in read]):
+            await self._session.abandon()
+            self._failed = PlatformFailure(self.failures.ghost())
         return [update for update in found if update is not None]
 
     def _due_cursors(self, with_updates: bool) -> dict[str, str]:
@@ -325,8 +334,8 @@ class DiscordPlatform:
         """One create, edit, delete or reaction. Raises PlatformFailure."""
         receipt = await self._sends.send(outgoing, self.account, self._channels.salt or "")
         fresh = outgoing.operation is Operation.CREATE and self._wall() - made_at(receipt.message_ref) < FRESH
-        if fresh and self._echo_due is None:  # no event tells of a message that was there already
-            self._echo_due = time.monotonic() + self.limits.echo
+        if fresh:  # no event tells of a message that was there already
+            self._ears.said(time.monotonic())
         return receipt
 
     async def typing(self, address: Address) -> None:
@@ -363,7 +372,7 @@ class DiscordPlatform:
         """New session, new sockets; what was received and not confirmed comes again."""
         await self.aclose()
         self._late.extend(self._session.events)
-        self._failed, self._seen = None, None
+        self._failed, self._seen, self._ears = None, None, self._fresh_ears()
         self._rest, self._session, self._history, self._sends = self._fresh()
 
     async def aclose(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from heapq import nlargest
 from typing import Any
 
 from hermes.platforms.discord.fields import is_snowflake, kind_of, mappings
@@ -180,6 +181,11 @@ class Channels:
             for name, data in held
             if name != "MESSAGE_CREATE" or not is_snowflake(data.get("id")) or int(str(data["id"])) > mark
         ]
+
+    def lively(self, count: int) -> list[str]:
+        """The channels with the newest messages that we know of, newest first."""
+        heard = [channel for channel in self.known.values() if channel.mark and not channel.stuck]
+        return [channel.id for channel in nlargest(count, heard, key=lambda c: c.mark or 0)]
 
     def complete(self) -> bool:
         """Whether no event waits behind a gap: all that came was handed on."""

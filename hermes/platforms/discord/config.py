@@ -37,6 +37,9 @@ class DiscordConfig(ChatPlatformConfig):
         90.0, "Silence of the gateway, heartbeats included, after which the connection counts as dead.", gt=0
     )
     connections: Whole = key(32, "Most requests at once.", ge=2)
+    audit_interval: Duration = key(
+        120.0, "Silence after which the history is looked at for messages that no event told of.", gt=0
+    )
 
     user_id: ClassVar[re.Pattern[str]] = re.compile(r"[0-9]+\Z")
     user_id_says: ClassVar[str] = "a number, as Discord numbers its users"

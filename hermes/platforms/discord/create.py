@@ -34,6 +34,7 @@ def create(
         catch_up_messages=config.catch_up_messages,
         catch_up_age=config.catch_up_age,
         connections=config.connections,
+        audit=config.audit_interval,
         roles=bool(config.allowed_roles),
     )
     return DiscordPlatform(

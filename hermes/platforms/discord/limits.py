@@ -18,5 +18,7 @@ class Limits:
     connections: int = 32
     roles: bool = False
     """Whether somebody may talk by a role of theirs: then the history's authors are asked after."""
+    audit: float = 120.0
+    """Silence after which a history is looked at for messages that no event told of."""
     echo: float = 60.0
     """How soon the gateway tells of what we sent, at the latest; a session that does not is a dead one."""

@@ -214,6 +214,40 @@ async def test_a_session_that_tells_of_what_we_send_goes_on(discord_sim: Discord
     await platform.aclose()
 
 
+async def test_silence_is_looked_into_and_a_ghost_is_found_without_anything_being_sent(
+    discord_sim: DiscordSimulator,
+) -> None:
+    platform = make_discord(discord_sim, audit=0.5)
+    await platform.connect()
+    platform.resume_from({})
+    discord_sim.say(7, "one", at=time.time() - 30)
+    assert await texts(platform, 1) == ["one"]
+    discord_sim.gateway.ghost = True
+    discord_sim.say(7, "told to nobody", at=time.time() - 10)  # too old to be on its way
+    assert await texts(platform, 1) == ["told to nobody"]
+    failed = await failure(platform)
+    assert "tells nothing" in failed.facts.message
+    discord_sim.gateway.ghost = False
+    discord_sim.say(7, "heard again")
+    assert await texts(platform, 1) == ["heard again"]
+    assert (discord_sim.gateway.resumes, len(discord_sim.gateway.identifies)) == (0, 2)
+    await platform.aclose()
+
+
+async def test_a_silence_in_which_nothing_was_said_is_healthy(discord_sim: DiscordSimulator) -> None:
+    platform = make_discord(discord_sim, audit=0.3)
+    await platform.connect()
+    platform.resume_from({})
+    discord_sim.say(7, "one")
+    assert await texts(platform, 1) == ["one"]
+    until = time.monotonic() + 1.5
+    while time.monotonic() < until:
+        platform.confirm(await platform.receive())
+    assert len(discord_sim.called("history")) >= 2
+    assert len(discord_sim.gateway.identifies) == 1
+    await platform.aclose()
+
+
 async def test_a_quiet_connection_completes_cycles_by_its_heartbeats(
     discord_sim: DiscordSimulator, discord: DiscordPlatform
 ) -> None:
