@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hermes.agent.batches import Batch, Halted, Results, Suspended
 from hermes.agent.guarding import TurnGuard
@@ -15,7 +15,7 @@ from hermes.core.errors import HermesError, ToolError
 from hermes.core.ids import IntentId, QuestionId, SessionId
 from hermes.core.ports import Replies, Tool, ToolOutput, TurnObserver
 from hermes.core.principals import PrincipalId, Role
-from hermes.core.records import Claim, Question, StartedTool, ToolEffect, ToolIntent, ToolOutcome
+from hermes.core.records import Claim, Priority, Question, StartedTool, ToolEffect, ToolIntent, ToolOutcome
 from hermes.core.stores import Turns
 from hermes.core.transcript import (
     ToolCall,
@@ -209,7 +209,9 @@ class _Step:
         )  # fmt: skip
         text = prompt + "".join(f"\n{n}. {o}" for n, o in enumerate(options, start=1))
         choices = buttons(record.intent_id, options)
-        reply = box._replies.reply(claim.address, claim.session_id, text, options=choices)
+        asked = box._replies.reply(claim.address, claim.session_id, text, options=choices)
+        reply = replace(asked, priority=Priority.APPROVAL)
+        await self._observer.settle()
         rows = await persist(
             box._clock, lambda: box._turns.suspend(claim.turn_id, claim.epoch, question, reply, now)
         )

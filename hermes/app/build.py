@@ -244,7 +244,9 @@ def _agent(
 ) -> _Agent:
     """Turns: who runs them, what they may call, how calls recover."""
     clock = machine.clock
-    questions = Questions(stores.turns, clock)
+    questions = Questions(
+        stores.turns, clock, stores.outbox, out.replies, book, machine.supervisor, out.courier.offer
+    )
     upstreams = UpstreamBook()
     targets = settings.targets(config, providers)
     governor = Governor(

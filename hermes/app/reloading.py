@@ -101,6 +101,7 @@ class Reloader:
         g.health.settings = settings.health_settings(config)
         g.turns.uncertain = config.gateway.delivery.uncertain.value
         g.views.settings = settings.view_settings(config)
+        g.pacer.intervals = settings.pace(config.platforms)
         g.homes.configured = settings.home_channels(config)
         g.people.policy = settings.pairing_policy(config)
         g.toolbox.guest_tools = frozenset(config.tools.guest_tools)

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from hermes.core.attachments import Received
 from hermes.core.delivery import Operation
-from hermes.core.events import Address, AttachmentRef, Batch, Event
+from hermes.core.events import Address, AttachmentRef, Batch, ButtonEvent, Event
 from hermes.core.ids import SessionId
 from hermes.core.principals import PrincipalId
 from hermes.core.records import (
@@ -125,6 +125,14 @@ class CommandMenu(Protocol):
 
     async def publish_commands(self, entries: Sequence[MenuEntry]) -> bool:
         """Makes the platform's menu these; False when it held them already. Raises PlatformFailure."""
+
+
+@runtime_checkable
+class Whispers(Protocol):
+    """A platform that can tell somebody something that nobody else sees."""
+
+    async def whisper(self, event: ButtonEvent, raw: str, text: str) -> None:
+        """Tells whoever pressed a button; ``raw`` is the press as T1 stored it. Raises PlatformFailure."""
 
 
 @runtime_checkable

@@ -134,6 +134,7 @@ class NewDelivery:
     delivered_at_commit: bool = False  # the store is the destination (R21)
     session_id: SessionId | None = None
     creates_are_safe: bool = False  # the platform sees to it that a repeated create makes no second message (R18)
+    edits: str | None = None  # the message that its one part takes the place of
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +292,15 @@ class Question:
     options: tuple[str, ...]
     expires_at: float
     user_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where a delivered question stands: the message of its last part, and how many parts it has."""
+
+    address: Address
+    message: str
+    parts: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from hermes.core.principals import PrincipalId, Role
 from hermes.core.records import (
     Accepted,
     Admitted,
+    Asked,
     Claim,
     Draft,
     InboxRow,
@@ -187,6 +188,9 @@ class Turns(Protocol):
 
     async def cut_history(self, session: SessionId, keep_from_seq: int) -> None:
         """What is older is no longer sent to a model; it stays stored and searchable."""
+
+    async def asked_with(self, question: Question) -> Asked | None:
+        """The message that asks a question; None while it was not delivered."""
 
     async def expired_questions(self, now: float) -> list[Question]:
         """Open questions past their bound."""

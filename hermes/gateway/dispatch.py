@@ -155,8 +155,10 @@ class Dispatch:
             case NothingToDo(reason):
                 await self._finish(row, Outcome.IGNORED, reason)
             case ButtonEvent():
-                if not await self.questions.button(row, session, event):
-                    await self._finish(row, Outcome.IGNORED, "button of a closed question")
+                if await self.questions.button(row, session, event):
+                    self.on_outcome(Outcome.ANSWERED_QUESTION.value)
+                else:
+                    await self._finish(row, Outcome.IGNORED, "button of no open question")
                 self._resume(session)
             case MessageEvent() if self._too_old(event) and not is_again(row):
                 await self._tell_expired(row, session, event)

@@ -8,7 +8,7 @@ from hermes.core.clock import Clock
 from hermes.core.events import Address
 from hermes.core.ids import SessionId
 from hermes.core.ports import Buttons
-from hermes.core.records import NewDelivery, Priority
+from hermes.core.records import Asked, NewDelivery, Priority
 from hermes.gateway.platform_book import PlatformBook
 
 
@@ -43,3 +43,17 @@ class PlatformReplies:
             session,
             platform.creates_are_safe,
         )
+
+    def closed(self, asked: Asked, prompt: str, answer: str) -> NewDelivery | None:
+        """What takes the place of the last part of a question once it is answered: the answer, and no buttons.
+
+        None where the platform has none. Raises Poison.
+        """
+        platform = self._platforms.find(asked.address.platform)
+        if not isinstance(platform, Buttons):
+            return None
+        told = f"✓ {answer}"
+        rendered = platform.render(f"{prompt}\n\n{told}")
+        last = rendered[-1] if len(rendered) == asked.parts else platform.render(told)[-1]
+        until = self._clock.now() + self.max_age
+        return NewDelivery(asked.address, (last,), Priority.NOTICE, until, edits=asked.message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from hermes.core.delivery import Operation
-from hermes.core.records import NewDelivery, OutboxRow, TurnFinish
+from hermes.core.records import NewDelivery, OutboxRow, Priority, TurnFinish
 from hermes.policy.delivery import MARK_DELAY
 from hermes.store.rows import OUTBOX_COLUMNS, insert_delivery, outbox_row
 
@@ -15,18 +15,20 @@ def insert_replies(
 ) -> list[OutboxRow]:
     """The reply parts of T2. The first reply takes over the turn's draft, if there is one.
 
-    Unsent notices of the turn's session are dropped together with it (R20).
+    Unsent notices of the turn are dropped together with it (R20).
     """
     rows: list[OutboxRow] = []
-    draft = conn.execute(
-        "SELECT seq, delivery_id, receipt FROM outbox WHERE turn_id=? AND state='drafting' LIMIT 1",
-        (finish.turn_id,),
-    ).fetchone()
+    draft = draft_of(conn, finish.turn_id)
+    if finish.replies:
+        conn.execute(
+            "UPDATE outbox SET state='withdrawn', done_at=? WHERE turn_id=? AND state='pending' AND priority=?",
+            (now, finish.turn_id, Priority.NOTICE.value),
+        )
     if draft is not None and not finish.replies:
         conn.execute("UPDATE outbox SET state='withdrawn', done_at=? WHERE seq=?", (now, draft[0]))
     for number, reply in enumerate(finish.replies):
         if number == 0 and draft is not None:
-            rows += _adopt_draft(conn, draft, reply, finish, now, owner, hold)
+            rows += adopt_draft(conn, draft, reply, (finish.turn_id, finish.epoch), now, owner, hold)
         else:
             rows += insert_delivery(
                 conn, reply, now, turn_id=finish.turn_id, epoch=finish.epoch, generation=owner
@@ -34,8 +36,16 @@ def insert_replies(
     return rows
 
 
-def _adopt_draft(
-    conn: sqlite3.Connection, draft: tuple[int, int, str | None], reply: NewDelivery, finish: TurnFinish,
+def draft_of(conn: sqlite3.Connection, turn: int) -> tuple[int, int, str | None] | None:
+    """(seq, delivery, receipt) of a turn's streamed message."""
+    found: tuple[int, int, str | None] | None = conn.execute(
+        "SELECT seq, delivery_id, receipt FROM outbox WHERE turn_id=? AND state='drafting' LIMIT 1", (turn,)
+    ).fetchone()
+    return found
+
+
+def adopt_draft(
+    conn: sqlite3.Connection, draft: tuple[int, int, str | None], reply: NewDelivery, turn: tuple[int, int],
     now: float, owner: int, hold: bool,
 ) -> list[OutboxRow]:  # fmt: skip
     """Part 0 is the draft's own row: an edit where its first send has a receipt.
@@ -49,14 +59,17 @@ def _adopt_draft(
     not_before = 0.0 if sure else now + MARK_DELAY
     conn.execute(
         "UPDATE outbox SET state='pending', payload=?, operation=?, mark=?, session_id=?, claim_generation=?, "
-        "not_before=? WHERE seq=?",
-        (reply.parts[0].payload, operation.value, int(not sure), reply.session_id, owner, not_before, seq),
+        "not_before=?, priority=? WHERE seq=?",
+        (
+            reply.parts[0].payload, operation.value, int(not sure), reply.session_id, owner, not_before,
+            reply.priority.value, seq,
+        ),
     )
     first = outbox_row(conn.execute(f"SELECT {OUTBOX_COLUMNS} FROM outbox WHERE seq=?", (seq,)).fetchone())
     rest = NewDelivery(
         reply.address, reply.parts[1:], reply.priority, reply.expires_at, reply.delivered_at_commit, reply.session_id
     )
-    rows = insert_delivery(conn, rest, now, turn_id=finish.turn_id, epoch=finish.epoch, generation=owner)
+    rows = insert_delivery(conn, rest, now, turn_id=turn[0], epoch=turn[1], generation=owner)
     for row in rows:
         conn.execute(
             "UPDATE outbox SET delivery_id=?, part=part+1, reply_to=NULL, nonce=? WHERE seq=?",

@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from hermes.core.errors import LostFence
+from hermes.core.events import Address
 from hermes.core.ids import InboxId, IntentId, QuestionId, SessionId, TurnId
-from hermes.core.records import NewDelivery, OutboxRow, Outcome, Question, ToolOutcome
+from hermes.core.principals import ChatKind
+from hermes.core.records import Asked, NewDelivery, OutboxRow, Outcome, Priority, Question, ToolOutcome
 from hermes.core.transcript import ToolResultItem, ToolStatus
+from hermes.store.delivery_of_turn import adopt_draft, draft_of
 from hermes.store.rows import TURNS_OPEN, insert_delivery
 from hermes.store.turns import SqliteTurns, finish_tool
 
@@ -32,14 +35,18 @@ class SqliteTurnsAndQuestions(SqliteTurns):
             ).rowcount
             if not changed:
                 raise LostFence(f"turn {turn} is no longer at epoch {epoch}")
+            asker = question.user_id or _asker(conn, turn)
             conn.execute(
                 "INSERT INTO questions(session_id, turn_id, intent_id, call_id, kind, prompt, options, user_id, state, "
                 "created_at, expires_at) VALUES (?,?,?,?,?,?,?,?,'open',?,?)",
                 (
                     question.session_id, turn, question.intent_id, question.call_id, question.kind, question.prompt,
-                    json.dumps(question.options), question.user_id, now, question.expires_at,
+                    json.dumps(question.options), asker, now, question.expires_at,
                 ),
             )  # fmt: skip
+            draft = draft_of(conn, turn)
+            if draft is not None:  # what was shown so far becomes the question
+                return adopt_draft(conn, draft, reply, (turn, epoch), now, owner, self.uncertain == "hold")
             return insert_delivery(conn, reply, now, turn_id=turn, epoch=epoch, generation=owner)
 
         return await self._db.write(suspend)
@@ -89,6 +96,20 @@ class SqliteTurnsAndQuestions(SqliteTurns):
 
         return await self._db.write(resolve)
 
+    async def asked_with(self, question: Question) -> Asked | None:
+        def find(conn: sqlite3.Connection) -> Asked | None:
+            row = conn.execute(
+                "SELECT delivery_id, platform, account, chat_id, thread_id, receipt FROM outbox WHERE turn_id=? "
+                "AND priority=? AND state='delivered' AND receipt IS NOT NULL ORDER BY seq DESC LIMIT 1",
+                (question.turn_id, Priority.APPROVAL.value),
+            ).fetchone()
+            if row is None:
+                return None
+            [parts] = conn.execute("SELECT count(*) FROM outbox WHERE delivery_id=?", row[:1]).fetchone()
+            return Asked(Address(*row[1:5]), row[5], parts)
+
+        return await self._db.read(find)
+
     async def expired_questions(self, now: float) -> list[Question]:
         return await self._db.read(
             lambda conn: [
@@ -114,6 +135,16 @@ class SqliteTurnsAndQuestions(SqliteTurns):
             ).rowcount
 
         return await self._db.write(end)
+
+
+def _asker(conn: sqlite3.Connection, turn: int) -> str | None:
+    """In a group a question is for whoever began the turn (R39); in a private chat there is nobody else."""
+    found = conn.execute(
+        "SELECT i.user_id FROM inbox i JOIN turn_inputs t ON t.inbox_id=i.id WHERE t.turn_id=? AND i.chat_kind<>? "
+        "ORDER BY i.id LIMIT 1",
+        (turn, ChatKind.PRIVATE.value),
+    ).fetchone()
+    return found[0] if found else None
 
 
 def _question(r: Sequence[Any]) -> Question:

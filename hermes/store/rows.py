@@ -92,6 +92,7 @@ def insert_delivery(
     state = OutboxState.DELIVERED if delivery.delivered_at_commit else OutboxState.PENDING
     done_at = now if delivery.delivered_at_commit else None
     expires = delivery.expires_at if delivery.expires_at is not None else now + DEFAULT_EXPIRY_SECONDS
+    operation = Operation.CREATE if delivery.edits is None else Operation.EDIT
     a = delivery.address
     rows: list[OutboxRow] = []
     delivery_id = 0
@@ -99,11 +100,11 @@ def insert_delivery(
         seq = conn.execute(
             "INSERT INTO outbox(delivery_id, part, session_id, platform, account, chat_id, thread_id, reply_to, "
             "operation, priority, payload, nonce, state, expires_at, turn_id, epoch, claim_generation, created_at, "
-            "done_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            "done_at, receipt) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 delivery_id, part, delivery.session_id, a.platform, a.account, a.chat_id, a.thread_id,
-                a.reply_to if part == 0 else None, Operation.CREATE.value, delivery.priority.value,
-                outgoing.payload, "", state.value, expires, turn_id, epoch, generation, now, done_at,
+                a.reply_to if part == 0 else None, operation.value, delivery.priority.value,
+                outgoing.payload, "", state.value, expires, turn_id, epoch, generation, now, done_at, delivery.edits,
             ),
         ).lastrowid  # fmt: skip
         assert seq is not None
@@ -113,9 +114,9 @@ def insert_delivery(
         address = a if part == 0 else Address(a.platform, a.account, a.chat_id, a.thread_id, None)
         rows.append(
             OutboxRow(
-                seq, DeliveryId(delivery_id), part, address, Operation.CREATE, delivery.priority,
+                seq, DeliveryId(delivery_id), part, address, operation, delivery.priority,
                 outgoing.payload, nonce, state, False, 0, 0.0, expires,
-                TurnId(turn_id) if turn_id is not None else None, None, now,
+                TurnId(turn_id) if turn_id is not None else None, delivery.edits, now,
             )
         )  # fmt: skip
     return rows

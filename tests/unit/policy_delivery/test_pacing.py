@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from hermes.core.delivery import DeliveryFacts
-from hermes.policy.pacing import EVERYWHERE, LONGEST_INTERVAL, Pace, closed_by, is_for_all, passed, places, slowed
+from hermes.policy.pacing import (
+    EVERYWHERE,
+    LONGEST_INTERVAL,
+    Pace,
+    closed_by,
+    is_for_all,
+    passed,
+    places,
+    slowed,
+)
 
 
 @pytest.mark.parametrize(
