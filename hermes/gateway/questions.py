@@ -17,7 +17,7 @@ from hermes.core.records import InboxRow, OutboxRow, Question
 from hermes.core.stores import Outbox, Turns
 from hermes.gateway.platform_book import PlatformBook
 from hermes.gateway.replies import PlatformReplies
-from hermes.policy.buttons import pressed
+from hermes.policy.buttons import is_place, pressed
 from hermes.runtime.logs import get_logger
 from hermes.runtime.supervisor import Supervisor
 
@@ -148,6 +148,6 @@ class Questions:
 def _chosen(question: Question, text: str) -> str:
     """"2" chooses the second option; anything else is the answer itself."""
     number = text.strip().rstrip(".)")
-    if number.isdigit() and 1 <= int(number) <= len(question.options):
+    if is_place(number) and 1 <= int(number) <= len(question.options):
         return question.options[int(number) - 1]
     return text

@@ -23,7 +23,12 @@ def pressed(data: str, intent: str) -> str | None:
     """The number of the chosen option as a text; None for a button of another question, or of something else."""
     prefix, _, rest = data.partition(":")
     tag, _, number = rest.partition(":")
-    return number if prefix == _PREFIX and tag == _tag(intent) and number.isdigit() else None
+    return number if prefix == _PREFIX and tag == _tag(intent) and is_place(number) else None
+
+
+def is_place(number: str) -> bool:
+    """Whether a text is a number that an option may have: digits as on a keyboard, few of them."""
+    return number.isascii() and number.isdigit() and len(number) <= 3
 
 
 def _tag(intent: str) -> str:

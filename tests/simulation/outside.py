@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hermes.core.delivery import MARK_PREFIX, DeliveryFacts, Operation, Sent
 from hermes.core.errors import PlatformFailure, Poison, ProviderFailure
-from hermes.core.events import Address, AttachmentRef, Batch, Event, MessageEvent, RawUpdate
+from hermes.core.events import Address, AttachmentRef, Batch, ButtonEvent, Event, MessageEvent, RawUpdate
 from hermes.core.failures import FailureFacts, FaultKind, Phase
 from hermes.core.ports import Outgoing, Receipt
 from hermes.core.principals import ChatKind, ChatRef, Identity
@@ -29,6 +29,7 @@ class Message:
     ref: str
     text: str
     at: float
+    buttons: list[list[str]] = field(default_factory=list)  # label, data
 
 
 def kind_of(chat: str) -> ChatKind:
@@ -57,6 +58,7 @@ class ChatServer:
     download_seconds: float = 0.5
     sends: list[tuple[float, str, str]] = field(default_factory=list)
     flood: Flood | None = None  # Telegram's own limit, which doubles for whoever does not wait
+    whispers: list[tuple[str, str]] = field(default_factory=list)
     typings: list[tuple[float, str]] = field(default_factory=list)
 
     def admit(self, chat: str, *, counts: bool = True) -> None:
@@ -100,6 +102,21 @@ class ChatServer:
         self.updates.append((number, update))
         self.arrived.set()
         return ref
+
+    def press(self, chat: str, label: str, *, user: str | None = None, data: str | None = None) -> None:
+        """Somebody presses the button with this label under our last message that has one; ``data``: a forged one."""
+        shown = [b for m in self.chats.get(chat, []) for b in m.buttons if b[0] == label]
+        pressed = data if data is not None else shown[-1][1]
+        number = self.next_id
+        self.next_id += 1
+        who = user or chat
+        body = {"chat": chat, "user": who, "pressed": pressed, "text": "", "ref": str(number), "at": self.now()}
+        identity = Identity(PLATFORM, ACCOUNT, who, f"U{who}")
+        place = ChatRef(PLATFORM, ACCOUNT, chat, None, kind_of(chat))
+        key = f"{chat}/press/{number}"
+        update = RawUpdate(PLATFORM, ACCOUNT, key, json.dumps(body), identity, place, None, self.now())
+        self.updates.append((number, update))
+        self.arrived.set()
 
     def texts(self, chat: str) -> list[str]:
         """What stands in the chat from us."""
@@ -181,6 +198,8 @@ class SimPlatform:
         identity = Identity(PLATFORM, ACCOUNT, b["user"], f"U{b['chat']}")
         chat = ChatRef(PLATFORM, ACCOUNT, b["chat"], None, kind_of(b["chat"]))
         address = Address(PLATFORM, ACCOUNT, b["chat"])
+        if "pressed" in b:
+            return ButtonEvent(identity, chat, address, b["pressed"], b["ref"], b["at"])
         files = tuple(AttachmentRef(*row) for row in b.get("files", ()))
         return MessageEvent(identity, chat, address, b["text"], b["ref"], b["at"], b["edit"], None, files)
 
@@ -189,6 +208,15 @@ class SimPlatform:
             raise Poison("cannot be rendered")
         return tuple(OutgoingPart(json.dumps({"text": text[i : i + 1000]})) for i in range(0, len(text), 1000))
 
+    def with_buttons(
+        self, parts: tuple[OutgoingPart, ...], options: Sequence[tuple[str, str]]
+    ) -> tuple[OutgoingPart, ...]:
+        last = json.loads(parts[-1].payload) | {"buttons": [list(o) for o in options]}
+        return (*parts[:-1], OutgoingPart(json.dumps(last)))
+
+    async def whisper(self, event: ButtonEvent, raw: str, text: str) -> None:
+        self.server.whispers.append((event.identity.user_id, text))
+
     async def send(self, outgoing: Outgoing) -> Receipt:
         await asyncio.sleep(0.01)
         self._reach()
@@ -196,16 +224,17 @@ class SimPlatform:
         if isinstance(failure, DeliveryFacts):
             raise PlatformFailure(failure)
         self.server.admit(outgoing.address.chat_id)
-        text = json.loads(outgoing.payload)["text"]
+        body = json.loads(outgoing.payload)
+        text, buttons = body["text"], body.get("buttons", [])
         chat = outgoing.address.chat_id
         if outgoing.operation is Operation.EDIT:
             [message] = [m for m in self.server.chats[chat] if m.ref == outgoing.message_ref]
-            message.text = text
+            message.text, message.buttons = text, buttons
             return Receipt(message.ref)
         shown = f"{MARK_PREFIX}{text}" if outgoing.marked else text
         ref = str(self.server.next_id)
         self.server.next_id += 1
-        self.server.chats.setdefault(chat, []).append(Message(ref, shown, self.server.now()))
+        self.server.chats.setdefault(chat, []).append(Message(ref, shown, self.server.now(), buttons))
         self.server.sends.append((self.server.now(), chat, shown))
         if failure == DELIVERED_THEN_TIMED_OUT:
             raise PlatformFailure(timed_out())
