@@ -175,8 +175,6 @@ class SlackPlatform:
         batch = Batch(tuple(updates), done, cursors)
         if updates or cursors:
             self._unconfirmed = batch
-        elif done:
-            self.confirm(batch)
         return batch
 
     def confirm(self, batch: Batch) -> None:

@@ -72,6 +72,7 @@ def test_by_http_a_signed_event_is_answered_and_a_forged_one_changes_nothing(tmp
             ):  # fmt: skip
                 assert posted(f"{gateway.url}/hooks/slack", event, headers) == 401
             assert posted(f"{gateway.url}/hooks/discord", event, {}) == 404
+            assert posted(f"{gateway.url}/hooks/slack", "x" * (2 << 20), {}) == 413
             slack.say(10, "«two»")
             slack.wait(10, "«two»")
             assert gateway.stop() == 0
