@@ -54,6 +54,7 @@ class Channels:
 
     def restore(self, cursors: Mapping[str, str]) -> None:
         """Marks as T1 wrote them; one that has moved on in memory since stays as it is."""
+        found: dict[tuple[str, str], str] = {}
         for name, value in cursors.items():
             mark, _, kind = value.partition(" ")
             channel, _, thread = name.partition("/")
@@ -62,10 +63,12 @@ class Channels:
             if name == LISTED:
                 self.listed = self.listed or mark
             elif thread:
-                self.threads.setdefault((channel, thread), mark)
+                found[channel, thread] = mark
             else:
                 known = self.known.setdefault(channel, Channel(channel, kind))
                 known.mark = known.mark or mark
+        newest = sorted((found | self.threads).items(), key=lambda one: order(one[1]))[-THREADS_KEPT:]
+        self.threads = dict(newest)  # those spoken in longest ago are dropped first
 
     def cursors(self) -> dict[str, str]:
         """What is to be written now; forgets that it was due."""

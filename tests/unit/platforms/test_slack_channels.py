@@ -28,6 +28,16 @@ def test_what_is_written_is_what_is_restored() -> None:
     assert later_on.listed == stamp_of(1_700_000_000.0)
 
 
+def test_the_threads_that_are_kept_over_a_restart_are_the_newest() -> None:
+    channels = Channels()
+    rows = {f"C1/{ts(number)}": ts(number) for number in reversed(range(THREADS_KEPT + 50))}
+    channels.restore(rows)
+    assert len(channels.threads) == THREADS_KEPT
+    channels.speak_in("C1", ts(9_999_999), ts(9_999_999))
+    assert channels.takes_part("C1", ts(THREADS_KEPT + 49))
+    assert not channels.takes_part("C1", ts(50))
+
+
 def test_garbage_on_disk_is_no_cursor() -> None:
     channels = Channels()
     channels.restore({"C1": "never", "C2/x": "", "*": "soon", "": ""})
