@@ -83,7 +83,8 @@ class Pacer:
         until = self._clock.now() + wait
         name = pacing.closed_by(facts, address.chat_id, act)
         recent = list(self._recent.get((address.platform, address.account), ()))
-        if name == address.chat_id and pacing.is_for_all(recent, name, self._clock.monotonic()):
+        unsaid = name == address.chat_id and not pacing.says_what(facts)
+        if unsaid and pacing.is_for_all(recent, name, self._clock.monotonic()):
             name = EVERYWHERE
         place = (address.platform, address.account, name)
         if not self._open_at(place):  # else: other calls of the same moment, for which the pace is no slower

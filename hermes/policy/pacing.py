@@ -57,6 +57,12 @@ def closed_by(facts: DeliveryFacts, chat_id: str, act: str) -> str:
     return chat_id
 
 
+def says_what(facts: DeliveryFacts) -> bool:
+    """Whether the platform says what its limit is for, as Discord does: nothing is to be guessed then."""
+    body = facts.body if isinstance(facts.body, Mapping) else {}
+    return "global" in body or any(name.lower() == "x-ratelimit-scope" for name in facts.headers)
+
+
 def is_for_all(recent: Sequence[tuple[float, str]], chat_id: str, now: float) -> bool:
     """Whether a refusal that names nothing closes the account: many calls in the last second, few of them here.
 

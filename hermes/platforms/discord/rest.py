@@ -135,8 +135,9 @@ class Rest:
         now = time.monotonic()
         wait = self.limits.left(route, now)
         if wait > 0:
-            told = {"message": "You are being rate limited.", "code": 0, "retry_after": wait, "global": False}
-            raise Refused(429, told, {"x-hermes": "not asked"})
+            everywhere = self.limits.everything > now
+            told = {"message": "You are being rate limited.", "code": 0, "retry_after": wait, "global": everywhere}
+            raise Refused(429, told, {"x-ratelimit-scope": "global" if everywhere else "user"})
         head = self._head if authorised else {"User-Agent": AGENT}
         async with self._open_session().request(
             method, self._address + path, params=query, headers=head, allow_redirects=False, **_content(body, files)

@@ -13,6 +13,7 @@ from hermes.policy.pacing import (
     is_for_all,
     passed,
     places,
+    says_what,
     slowed,
 )
 
@@ -34,6 +35,19 @@ from hermes.policy.pacing import (
 def test_a_refusal_closes_what_it_names(facts: DeliveryFacts, act: str, closed: str) -> None:
     assert closed_by(facts, "7", act) == closed
     assert closed in places("7", act)
+
+
+@pytest.mark.parametrize(
+    ("facts", "says"),
+    [
+        (DeliveryFacts("telegram", status=429, retry_after=3.0), False),
+        (DeliveryFacts("slack", status=429, headers={"retry-after": "3"}), False),
+        (DeliveryFacts("discord", status=429, body={"retry_after": 1.0, "global": False}), True),
+        (DeliveryFacts("discord", status=429, headers={"X-RateLimit-Scope": "user"}), True),
+    ],
+)
+def test_nothing_is_guessed_where_the_platform_says_what_its_limit_is_for(facts: DeliveryFacts, says: bool) -> None:
+    assert says_what(facts) is says
 
 
 @pytest.mark.parametrize(
