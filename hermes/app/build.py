@@ -29,6 +29,7 @@ from hermes.core.ports import Provider, Tool
 from hermes.gateway.actions import Actions
 from hermes.gateway.commands import Commands, money_commands
 from hermes.gateway.courier import Courier
+from hermes.gateway.dead_chats import DeadChats
 from hermes.gateway.dispatch import Dispatch
 from hermes.gateway.door import Door
 from hermes.gateway.goals import GoalKeeper
@@ -150,6 +151,7 @@ def build(
         on_notice=hooks.link_notice,
     )  # fmt: skip
     health = _health(config, machine, stores.sessions, links, agent, hooks)
+    health.sources.dead_chats = lambda: out.pacer.dead.reasons
     links.has_room = health.has_room
     door = Door(
         ingest, stores.sessions, book.get("web"), make_update, out.bus, clock, health, machine.metrics.render
@@ -216,7 +218,9 @@ def _delivery(
     """From a reply to a receipt."""
     clock, supervisor = machine.clock, machine.supervisor
     replies = PlatformReplies(book, clock, config.gateway.max_age)
-    bus, pacer = LiveBus(), Pacer(stores.outbox, clock, settings.pace(config.platforms))
+    bus, pacer = LiveBus(), Pacer(
+        stores.outbox, clock, DeadChats(stores.outbox, clock, supervisor), settings.pace(config.platforms)
+    )
     sweep = Sweep(
         book, pacer, clock, machine.random, machine.checkpoints, policy=settings.sweep_policy(config),
         on_verdict=machine.metrics.delivery_failed,

@@ -25,6 +25,7 @@ class Hooks:
 
     def accepted(self, accepted: Sequence[Accepted]) -> None:
         assert self.gateway is not None
+        self.gateway.pacer.dead.heard(one.row for one in accepted)
         self.gateway.dispatch.on_accepted(accepted)
         for one in accepted:
             self._metrics.received(one.row.update.platform)

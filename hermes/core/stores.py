@@ -250,6 +250,15 @@ class Outbox(Protocol):
     async def drop(self, delivery: DeliveryId, now: float) -> int:
         """failed/held → withdrawn. Returns how many parts."""
 
+    async def retire_chat(self, address: Address, reason: str, now: float) -> None:
+        """The chat cannot be written to; kept until ``heal_chat``."""
+
+    async def heal_chat(self, address: Address) -> None:
+        """The chat is open again."""
+
+    async def dead_chats(self) -> dict[tuple[str, str, str], str]:
+        """(platform, account, chat) → why it is retired, oldest first."""
+
     async def ban(self, address: Address, until: float, now: float) -> None:
         """A flood ban of a chat, persisted."""
 

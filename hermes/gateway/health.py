@@ -24,6 +24,9 @@ NO_MODEL = (
 )
 
 
+_NAMED_CHATS = 5
+
+
 @dataclass(slots=True)
 class HealthSettings:
     """Bounds of readiness: ages in seconds, disk in bytes."""
@@ -49,6 +52,8 @@ class HealthSources:
     started: Callable[[], bool]
     rehearsing: Callable[[], Collection[str]] = frozenset
     """The targets that are no model."""
+    dead_chats: Callable[[], Mapping[tuple[str, str, str], str]] = dict
+    """Retired chats and why."""
     guards: Callable[[], Mapping[str, UpstreamView]] = dict
     """What the governor knows of each target that was called."""
 
@@ -57,7 +62,7 @@ class HealthBook:
     """Composes health, at most once a second."""
 
     def __init__(self, sources: HealthSources, clock: Clock, settings: HealthSettings) -> None:
-        self._sources = sources
+        self.sources = sources
         self._clock = clock
         self.settings = settings
         self._cached: Health | None = None
@@ -72,25 +77,26 @@ class HealthBook:
         return self._cached
 
     async def _measure(self) -> Health:
-        figures = await self._sources.sessions.figures()
+        figures = await self.sources.sessions.figures()
         now = self._clock.now()
         not_ready: list[str] = []
         items = [
             *self._platforms(now, not_ready),
             *self._guarded(self._models(now)),
+            *self._dead_chats(),
             self._queues(figures, now, not_ready),
             self._loop(not_ready),
             self._disk(not_ready),
         ]
-        if self._sources.draining():
+        if self.sources.draining():
             not_ready.append("draining: the gateway is shutting down")
-        started = self._sources.started()
+        started = self.sources.started()
         if not started:
             not_ready.append("starting")
-        return Health(tuple(items), tuple(not_ready), started, __version__, str(self._sources.home))
+        return Health(tuple(items), tuple(not_ready), started, __version__, str(self.sources.home))
 
     def _platforms(self, now: float, not_ready: list[str]) -> Iterable[HealthItem]:
-        for link in self._sources.links():
+        for link in self.sources.links():
             if link.state is LinkState.UP:
                 light = Light.OK
             elif link.state in (LinkState.STARTING, LinkState.RETRYING):
@@ -108,10 +114,18 @@ class HealthBook:
                 {"state": link.state.value, "receive_age_seconds": quiet, "failures": link.failures},
             )  # fmt: skip
 
+    def _dead_chats(self) -> Iterable[HealthItem]:
+        """Chats that were given up, the newest ones by name; they heal by themselves, so nothing is unready."""
+        dead = self.sources.dead_chats()
+        if dead:
+            named = "; ".join(f"{key[0]} {key[2]}: {reason}" for key, reason in list(dead.items())[-_NAMED_CHATS:])
+            text = f"{len(dead)} closed to us until somebody writes from there. {named}"
+            yield HealthItem("chats", Light.WARN, text, {"retired": len(dead)})
+
     def _models(self, now: float) -> Iterable[HealthItem]:
-        last = self._sources.upstreams()
-        rehearsing = self._sources.rehearsing()
-        for target in self._sources.targets():
+        last = self.sources.upstreams()
+        rehearsing = self.sources.rehearsing()
+        for target in self.sources.targets():
             if target in rehearsing and (target not in last or last[target][1] is None):
                 yield HealthItem(f"model {target}", Light.WARN, NO_MODEL, {"reason": "rehearsal"})
                 continue
@@ -132,7 +146,7 @@ class HealthBook:
 
     def _guarded(self, models: Iterable[HealthItem]) -> Iterable[HealthItem]:
         """Adds circuit, block and rate; a model that may not be called now is no green light."""
-        views = self._sources.guards()
+        views = self.sources.guards()
         for item in models:
             view = views.get(item.name.removeprefix("model "))
             if view is None:
@@ -174,13 +188,13 @@ class HealthBook:
                 "suspended_turns": f.suspended_turns, "sessions": f.sessions,
                 "inbox_oldest_seconds": None if f.inbox_oldest_at is None else round(now - f.inbox_oldest_at, 1),
                 "outbox_oldest_seconds": None if f.outbox_oldest_at is None else round(now - f.outbox_oldest_at, 1),
-                "running_turns": self._sources.running(),
+                "running_turns": self.sources.running(),
             },
         )  # fmt: skip
 
     def _loop(self, not_ready: list[str]) -> HealthItem:
-        lag = self._sources.lag()
-        lost = self._sources.output_lost()
+        lag = self.sources.lag()
+        lost = self.sources.output_lost()
         light = Light.OK if lag < 1.0 else Light.BAD
         if lag >= 5.0:
             not_ready.append(f"the event loop is {lag:.1f} s behind")
@@ -188,7 +202,7 @@ class HealthBook:
         return HealthItem("loop", light, text, {"lag_seconds": round(lag, 4), "output_lost": lost})
 
     def _disk(self, not_ready: list[str]) -> HealthItem:
-        free = free_bytes(self._sources.home)
+        free = free_bytes(self.sources.home)
         if free >= self.settings.disk_floor:
             return HealthItem("disk", Light.OK, f"{free // 2**20} MiB free", {"free_bytes": free})
         floor = self.settings.disk_floor // 2**20
@@ -198,7 +212,7 @@ class HealthBook:
 
     def has_room(self) -> bool:
         """Whether there is disk enough to take anything in (R35)."""
-        return free_bytes(self._sources.home) >= self.settings.disk_floor
+        return free_bytes(self.sources.home) >= self.settings.disk_floor
 
 
 def free_bytes(home: Path) -> int:

@@ -21,6 +21,7 @@ from hermes.core.clock import Clock
 from hermes.core.delivery import DeliveryFacts
 from hermes.core.events import Address
 from hermes.core.stores import Outbox
+from hermes.gateway.dead_chats import DeadChats
 from hermes.policy import pacing
 from hermes.policy.delivery import MAX_RETRY_AFTER, classify_delivery
 from hermes.policy.pacing import EVERYWHERE, Pace
@@ -40,8 +41,13 @@ class Pacer:
     """
 
     def __init__(
-        self, outbox: Outbox, clock: Clock, intervals: dict[str, tuple[float, float]] | None = None
+        self,
+        outbox: Outbox,
+        clock: Clock,
+        dead: DeadChats,
+        intervals: dict[str, tuple[float, float]] | None = None,
     ) -> None:
+        self.dead = dead
         self._outbox = outbox
         self._clock = clock
         self.intervals = intervals or {}
@@ -57,6 +63,7 @@ class Pacer:
     async def load(self) -> None:
         """Bans that an earlier process was told of, at most a day from now (R41); after each the pace is gentle."""
         now = self._clock.now()
+        await self.dead.load()
         found = await self._outbox.bans(now)
         self._bans = {key: min(until, now + MAX_RETRY_AFTER) for key, until in found.items()}
         self._paces = {key: pacing.slowed(Pace()) for key in self._bans}
@@ -120,7 +127,7 @@ class Pacer:
 
     def spare(self, key: ChatKey, act: str) -> bool:
         """Whether something that may as well be left out can be done now; if so its place is taken."""
-        if key in self._calls or self.delivering(key) or self.blocked_until(key, act):
+        if self.dead.reason(key) or key in self._calls or self.delivering(key) or self.blocked_until(key, act):
             return False
         now = self._clock.monotonic()
         gaps = list(self._gaps(key, act)) if self.intervals or self._paces else []

@@ -115,6 +115,9 @@ class Sweep:
         platform = self._platforms.find(row.address.platform)
         if platform is None:
             return Bury(f"platform {row.address.platform} is not configured any more")
+        gone = self._pacer.dead.reason((row.address.platform, row.address.account, row.address.chat_id))
+        if gone is not None:
+            return Bury(f"the chat is retired: {gone}")
         plain = False
         while True:
             self._checkpoints.reach("sending_before_bytes")
@@ -134,6 +137,9 @@ class Sweep:
                 nonce_enforced=platform.creates_are_safe, marked_already=row.marked,
                 u=self._random(), policy=self.policy,
             )  # fmt: skip
+            if isinstance(decision, DecideBury):
+                told = failure.facts.message or decision.why
+                await self._pacer.dead.judge(row.address, row.operation, facts_verdict, told)
             match decision:
                 case SendPlain() if not plain:
                     plain = True

@@ -211,6 +211,30 @@ class SqliteOutbox:
             )
         )
 
+    async def retire_chat(self, address: Address, reason: str, now: float) -> None:
+        await self._db.write(
+            lambda conn: conn.execute(
+                "INSERT OR REPLACE INTO dead_chats VALUES (?,?,?,?,?)",
+                (address.platform, address.account, address.chat_id, reason, now),
+            )
+        )
+
+    async def heal_chat(self, address: Address) -> None:
+        await self._db.write(
+            lambda conn: conn.execute(
+                "DELETE FROM dead_chats WHERE platform=? AND account=? AND chat_id=?",
+                (address.platform, address.account, address.chat_id),
+            )
+        )
+
+    async def dead_chats(self) -> dict[tuple[str, str, str], str]:
+        return await self._db.read(
+            lambda conn: {
+                (r[0], r[1], r[2]): r[3]
+                for r in conn.execute("SELECT platform, account, chat_id, reason FROM dead_chats ORDER BY since")
+            }
+        )
+
     async def ban(self, address: Address, until: float, now: float) -> None:
         await self._db.write(
             lambda conn: conn.execute(

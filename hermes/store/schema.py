@@ -184,7 +184,15 @@ ALTER TABLE snapshots ADD COLUMN results_to_seq INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE snapshots ADD COLUMN results_chars INTEGER NOT NULL DEFAULT 0;
 """
 
-MIGRATIONS: tuple[str, ...] = (_V1, _V2)
+_V3 = """
+CREATE TABLE dead_chats(
+  platform TEXT NOT NULL, account TEXT NOT NULL, chat_id TEXT NOT NULL, reason TEXT NOT NULL, since REAL NOT NULL,
+  PRIMARY KEY(platform, account, chat_id)) WITHOUT ROWID;
+ALTER TABLE outbox ADD COLUMN file TEXT;
+CREATE INDEX outbox_file ON outbox(file) WHERE file IS NOT NULL;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3)
 """Migration n (from 1) brings the file to ``user_version`` n."""
 
 
