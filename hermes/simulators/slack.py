@@ -127,6 +127,7 @@ class SlackSimulator(SlackUser, ChatSimulator):
             "lost": len(self.out.lost),
             "pings": sum(socket.pings for socket in self.out.sockets),
             "http": self.out.http_statuses[-50:],
+            "bans": len(self.world.flood.banned) if self.world.flood is not None else 0,
             "violations": self.world.flood.violations if self.world.flood is not None else 0,
         }
 
@@ -145,8 +146,12 @@ class SlackSimulator(SlackUser, ChatSimulator):
             found = order.get("scopes")
             self.world.scopes = None if found is None else set(found)
 
+        def flood(order: dict[str, Any]) -> None:
+            self.world.flood = Flood(**order)
+
         return {
             "say": say,
+            "flood": flood,
             "edit": lambda order: self.edit(**order),
             "press": lambda order: self.press(**order),
             "command": lambda order: self.command(**order),

@@ -82,6 +82,31 @@ def test_by_http_a_signed_event_is_answered_and_a_forged_one_changes_nothing(tmp
             gateway.close()
 
 
+@pytest.mark.long
+def test_a_flood_ban_is_kept_over_a_kill_and_nobody_sends_into_it(tmp_path: Path) -> None:
+    with outside() as (slack, model):
+        gateway = Gateway(tmp_path / "home", configuration(slack, model, free_port()))
+        try:
+            gateway.start()
+            slack.connected()
+            slack.order("flood", {"limit": 2, "window": 30, "ban": 8})
+            for number in range(3):
+                slack.say(10, f"«{number}»")
+                until(lambda: slack.calls("chat.postMessage"), within=20, why="it is being answered")
+            until(lambda: slack.read("state")["bans"] == 1, within=30, why="a send was refused")
+            gateway.kill()
+            slack.say(11, "«another chat»")
+            gateway.start()
+            slack.wait(11, "«another chat»")
+            for number in range(3):
+                slack.wait(10, f"«{number}»", within=60)
+            assert slack.read("state")["violations"] == 0
+            assert gateway.stop() == 0
+            check_disk(gateway)
+        finally:
+            gateway.close()
+
+
 def posted(url: str, body: object, headers: dict[str, str]) -> int:
     """The status of the answer."""
     told = {"Content-Type": "application/json", **headers}
