@@ -17,19 +17,14 @@ from hermes.core.errors import Poison
 from hermes.core.events import RawUpdate
 from hermes.core.principals import ChatKind, ChatRef, Identity
 from hermes.platforms.discord.fields import (
-    Fields,
-    fields,
-    inner,
     is_snowflake,
     made_at,
     mappings,
     moment,
-    objects,
-    optional,
     optional_snowflake,
     snowflake,
-    words,
 )
+from hermes.platforms.fields import Fields, fields, inner, objects, optional, words
 
 PLATFORM = "discord"
 SEEN = "hermes"

@@ -17,18 +17,8 @@ from hermes.platforms.discord.envelope import (
     person,
     sender_of,
 )
-from hermes.platforms.discord.fields import (
-    Fields,
-    fields,
-    inner,
-    kind_of,
-    made_at,
-    moment,
-    objects,
-    optional,
-    snowflake,
-    words,
-)
+from hermes.platforms.discord.fields import kind_of, made_at, moment, snowflake
+from hermes.platforms.fields import Fields, fields, inner, objects, optional, words
 
 VOICE_MESSAGE = 1 << 13
 _MENTION = re.compile(r"<@!?(\d+)>")
