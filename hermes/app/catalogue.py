@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from pydantic import BaseModel
 
@@ -37,16 +38,31 @@ PROVIDER_MODELS: Mapping[str, type[BaseModel]] = {
 
 @dataclass(frozen=True, slots=True)
 class NotBuilt(Exception):
-    """A platform that this version can configure but not yet run."""
+    """A platform that can be configured and not run here: its SDK is not installed."""
 
     name: str
+    sdk: str
 
     def __str__(self) -> str:
-        return f"platforms.{self.name} is enabled, but this version has no {self.name} adapter yet: set enabled: false"
+        return (
+            f"platforms.{self.name} is enabled, but {self.sdk} is not installed: "
+            f"pip install 'hermes-gateway[{self.name}]', or set enabled: false"
+        )
+
+
+SDKS: Mapping[str, str] = {"discord": "discord", "slack": "slack_sdk"}
+"""What is imported for a platform, where it is an extra of the package."""
+
+
+def require_sdk(name: str) -> None:
+    """Raises NotBuilt when an enabled platform's SDK is not installed; loads nothing."""
+    sdk = SDKS.get(name)
+    if sdk is not None and find_spec(sdk) is None:
+        raise NotBuilt(name, sdk)
 
 
 def make_platform(name: str, config: PlatformConfig, network: Network) -> Platform:
-    """The adapter of one enabled platform. Raises NotBuilt."""
+    """The adapter of one enabled platform."""
     match config:
         case TelegramConfig():
             from hermes.platforms.telegram.adapter import TelegramPlatform
@@ -77,7 +93,7 @@ def make_platform(name: str, config: PlatformConfig, network: Network) -> Platfo
 
             return WebPlatform()
         case _:
-            raise NotBuilt(name)
+            raise TypeError(f"no adapter for {type(config).__name__}, as in platforms.{name}")
 
 
 def refresh_platform(platform: Platform, config: PlatformConfig) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes.app.catalogue import PLATFORM_MODELS, PROVIDER_MODELS
+from hermes.app.catalogue import PLATFORM_MODELS, PROVIDER_MODELS, require_sdk
 from hermes.app.secrets import api_key
 from hermes.config.environment import Environment
 from hermes.config.load import Loaded, load_config
@@ -24,6 +24,9 @@ def load(environment: Environment, config_path: Path | None) -> Loaded:
         problems=environment.problems,
     )
     config = loaded.config
+    for name, platform in config.platforms.items():
+        if platform.enabled:
+            require_sdk(name)
     named = {config.model.provider, *(f.provider for f in config.fallback_providers)}
     for name in sorted(named):
         api_key(name, config.providers[name], environment.variables)
