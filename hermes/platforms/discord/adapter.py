@@ -30,7 +30,7 @@ from hermes.platforms.discord.commands import application_commands, fingerprint
 from hermes.platforms.discord.envelope import PLATFORM, SAID, Envelopes
 from hermes.platforms.discord.failures import FailureReader
 from hermes.platforms.discord.fields import account_of, kind_of, made_at, mappings
-from hermes.platforms.discord.ghosts import TOP, Ears
+from hermes.platforms.discord.ghosts import Ears
 from hermes.platforms.discord.history import History
 from hermes.platforms.discord.interactions import Pressed
 from hermes.platforms.discord.limits import Limits
@@ -149,7 +149,7 @@ class DiscordPlatform:
             failed, self._failed = self._failed, None
             raise failed
         await self._answer_pressed()
-        looked = self._ears.look(time.monotonic(), self._channels.lively(TOP))
+        looked = self._ears.look(time.monotonic(), self._channels.lively)
         if looked is not None:
             self._channels.known[looked].behind = True
         await self._poll()

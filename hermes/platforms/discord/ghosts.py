@@ -6,6 +6,7 @@ and a history that holds messages no event told of.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 TOP = 10
@@ -42,12 +43,14 @@ class Ears:
         self._due = None
         return True
 
-    def look(self, now: float, lively: list[str]) -> str | None:
+    def look(self, now: float, most_lively: Callable[[int], list[str]]) -> str | None:
         """The channel to look at now, of the most lively ones; None while it is too early."""
-        if not lively or now - self.told_at < self.audit:
+        if now - self.told_at < self.audit:
             return None
-        self.told_at = now
-        self.looking_at = lively[self._looks % min(TOP, len(lively))]
+        self.told_at, lively = now, most_lively(TOP)
+        if not lively:
+            return None
+        self.looking_at = lively[self._looks % len(lively)]
         self._looks += 1
         return self.looking_at
 

@@ -24,10 +24,10 @@ def test_any_event_is_a_proof() -> None:
 def test_the_most_lively_channels_are_looked_at_in_turn_after_silence_only() -> None:
     ears = Ears(echo=60, audit=120, told_at=0)
     lively = [str(n) for n in range(20)]
-    assert ears.look(119, lively) is None
-    assert ears.look(120, []) is None
-    looked = [ears.look(120.0 * n, lively) for n in range(1, TOP + 2)]
+    assert ears.look(119, lambda count: lively[:count]) is None
+    looked = [ears.look(120.0 * n, lambda count: lively[:count]) for n in range(1, TOP + 2)]
     assert looked == [*lively[:TOP], "0"]
+    assert ears.look(1e6, lambda count: []) is None
 
 
 def test_only_a_look_can_find_what_was_missed_and_not_what_may_be_on_its_way() -> None:
@@ -35,5 +35,5 @@ def test_only_a_look_can_find_what_was_missed_and_not_what_may_be_on_its_way() -
     assert not ears.missed("7", now=1000.0, made=[0.0])
     for made, missed in (([], False), ([1000.0 - TRANSIT], False), ([1000.0 - TRANSIT - 1], True)):
         ears.told(0)
-        assert ears.look(500, ["7"]) == "7"
+        assert ears.look(500, lambda count: ["7"]) == "7"
         assert ears.missed("7", now=1000.0, made=made) is missed
