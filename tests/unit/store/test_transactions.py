@@ -240,3 +240,4 @@ async def test_a_waiter_that_was_cancelled_in_the_moment_in_which_its_batch_ende
     submitted.resolve(None, None)
     async with asyncio.timeout(1):
         await _until_ended(submitted)
+    assert submitted.late is None
