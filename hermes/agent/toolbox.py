@@ -131,7 +131,7 @@ class Toolbox:
             return _failed(call, self._bounded(f"The tool failed: {type(error).__name__}: {error}"))
         output = said if isinstance(said, ToolOutput) else ToolOutput(said)
         text = self._bounded(without_lone_surrogates(output.text))
-        return ToolResultItem(call.call_id, call.name, text, images=output.images)
+        return ToolResultItem(call.call_id, call.name, text, images=output.images, files=output.files)
 
     def _bounded(self, text: str) -> str:
         if len(text) <= self.result_chars:

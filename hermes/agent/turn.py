@@ -9,8 +9,8 @@ The transcript on disk is the turn's memory: a resumed turn reads it and goes on
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from functools import partial
 from typing import assert_never
@@ -60,6 +60,7 @@ from hermes.core.transcript import (
     ToolResultItem,
     ToolStatus,
     UserItem,
+    files_of,
     load_item,
     open_calls,
 )
@@ -151,6 +152,7 @@ class TurnLoop:
                 if isinstance(ran, Halted):
                     return await self._say(going, ran.sentence, Outcome.FAILED_TOLD, ran.reason, ran.closing)
                 items += ran.items
+                going.ran.extend(ran.items)
                 if open_calls(tuple(items)):
                     continue
             limit = self._used_up(going, step)
@@ -280,7 +282,7 @@ class TurnLoop:
         """T2 with one reply; a text that cannot be rendered is told of."""
         claim = going.claim
         try:
-            delivery = self._reply(claim, text)
+            delivery = await self._with_files(going, self._reply(claim, text))
         except Poison as error:
             log.error("answer_cannot_be_rendered", turn=claim.turn_id, error=str(error))
             delivery, outcome, reason = self._reply(claim, CANNOT_SHOW), Outcome.DEAD_LETTER, str(error)
@@ -288,6 +290,15 @@ class TurnLoop:
             claim.turn_id, claim.epoch, outcome, reason, items, going.account.take(), self._active(going), (delivery,)
         )
         return await self._t2(finish, going.observer)
+
+    async def _with_files(self, going: _Going, delivery: NewDelivery) -> NewDelivery:
+        """What tools of the turn gave to be sent, those of an earlier process included, goes with its answer (R22)."""
+        ran: Iterable[Item] = going.ran
+        if going.claim.resumed:
+            texts = await persist(self._clock, lambda: self._turns.turn_items(going.claim.turn_id))
+            ran = map(load_item, texts)
+        files = files_of(ran)
+        return self._replies.with_files(delivery, files) if files else delivery
 
     async def _park(self, going: _Going, step: int, parked: Parked) -> list[OutboxRow]:
         """R13: the turn is one row until the upstream is back; its coroutine ends and its width is free."""
@@ -369,5 +380,6 @@ class _Going:
     deadline: float
     frame: Frame
     compaction: TurnCompaction
+    ran: list[Item] = field(default_factory=list)  # what its tools gave in this process
 
 

@@ -17,7 +17,9 @@ from hermes.gateway.attachments import Attachments, AttachmentSettings
 from hermes.platforms.web.adapter import WebPlatform
 from hermes.store.database import Database
 from hermes.store.media import SqliteMedia
+from hermes.store.spool import Spool
 from hermes.tools.attachments import ReadAttachment
+from hermes.tools.send_file import SendFile
 
 NOTICE_SECONDS = 3600.0
 """A notice about what cannot be listened to is worth nothing later."""
@@ -32,15 +34,19 @@ def media_store(config: Config, db: Database, machine: Machine) -> SqliteMedia:
     return media
 
 
-def attachment_tools(media: SqliteMedia, machine: Machine) -> Sequence[Tool]:
-    """What a model may do with files that people sent."""
-    return (ReadAttachment(media, machine.offload, lambda: media.read_seconds),)
+def attachment_tools(config: Config, media: SqliteMedia, spool: Spool, machine: Machine) -> Sequence[Tool]:
+    """What a model may do with files that people sent, and with those that it sends."""
+    access, limit = settings.file_access(config, machine.home), config.gateway.media_max_bytes
+    return (
+        ReadAttachment(media, machine.offload, lambda: media.read_seconds),
+        SendFile(access, machine.offload, spool.put, lambda: limit),
+    )
 
 
-def attach(gateway: Gateway, machine: Machine, media: SqliteMedia) -> Gateway:
+def attach(gateway: Gateway, machine: Machine, media: SqliteMedia, spool: Spool) -> Gateway:
     """The same gateway, whose turns fetch what people attach and whose requests find their pictures."""
     config = gateway.config
-    gateway.media = media
+    gateway.media, gateway.spool, gateway.sweep.read_file = media, spool, spool.read
     gateway.runner.pipeline.repairs.pictures = media
     gateway.door.keep = media.put
     page = gateway.platforms.get("web")

@@ -65,6 +65,7 @@ from hermes.store.parking import SqliteParking
 from hermes.store.questions import SqliteTurnsAndQuestions
 from hermes.store.sessions import SqliteSessions
 from hermes.store.snapshots import SqliteSnapshots
+from hermes.store.spool import Spool
 from hermes.store.upstreams import SqliteUpstreams
 from hermes.tools.clarify import Clarify
 from hermes.tools.files import ReadFile, SearchFiles
@@ -94,6 +95,7 @@ class _Stores:
     ledger: SqliteLedger
     media: SqliteMedia
     snapshots: SqliteSnapshots
+    spool: Spool
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ def build(
         SqliteInbox(db), SqliteOutbox(db, max_age=g.max_age),
         SqliteTurnsAndQuestions(db, input_limit=g.backlog_messages, input_chars=g.backlog_bytes), SqliteSessions(db),
         SqliteUpstreams(db), SqliteParking(db), SqliteLearned(db), SqliteLedger(db), media_store(config, db, machine),
-        SqliteSnapshots(db),
+        SqliteSnapshots(db), Spool(db, machine.home / "spool", machine.offload),
     )  # fmt: skip
     out = _delivery(config, machine, stores, book, hooks)
     agent = _agent(config, machine, stores, book, out, made, more_tools, hooks)
@@ -176,7 +178,7 @@ def build(
         agent.toolbox, out.bus, health, door, actions, agent.governor, agent.outages,
         people, make_homes(config, db, dispatch, links, machine.supervisor),
     )  # fmt: skip
-    hooks.gateway = attach(gateway, machine, stores.media)
+    hooks.gateway = attach(gateway, machine, stores.media, stores.spool)
     return gateway
 
 
@@ -268,7 +270,7 @@ def _agent(
         targets=lambda: [t.name for t in pipeline.targets], wake=hooks.wake,
     )  # fmt: skip
     governor.on_change = outages.changed
-    tools = (*attachment_tools(stores.media, machine), *more_tools)
+    tools = (*attachment_tools(config, stores.media, stores.spool, machine), *more_tools)
     toolbox = _toolbox(config, machine, stores.turns, out.replies, stores.sessions, questions, tools)
     money = Money(
         stores.ledger, clock, caps=settings.caps(config), zone=settings.zone(config), count=pipeline.tokens.prompt

@@ -45,6 +45,7 @@ from hermes.store.media import SqliteMedia
 from hermes.store.outbox import SqliteOutbox
 from hermes.store.questions import SqliteTurnsAndQuestions
 from hermes.store.sessions import SqliteSessions
+from hermes.store.spool import Spool
 
 
 @dataclass(slots=True)
@@ -103,6 +104,7 @@ class Gateway:
     people: People
     homes: Homes
     media: SqliteMedia | None = None
+    spool: Spool | None = None
     draining: bool = False
     started: bool = False
 

@@ -293,6 +293,8 @@ async def _housework(gateway: Gateway, machine: Machine) -> None:
         await sweep(gateway.db, ages, machine.clock.now())
         if gateway.media is not None:
             await gateway.media.sweep(kept.media, machine.clock.now())
+        if gateway.spool is not None:
+            await gateway.spool.sweep(kept.media, machine.clock.now())
     machine.metrics.observe(await gateway.sessions.figures(), machine.clock.now())
 
 

@@ -25,7 +25,7 @@ from hermes.core.records import (
     ToolEffect,
     TurnCause,
 )
-from hermes.core.transcript import ImageRef, ModelReply, ModelRequest, ToolSpec
+from hermes.core.transcript import FileRef, ImageRef, ModelReply, ModelRequest, ToolSpec
 
 # ---- the outside: platforms and providers ------------------------------------------------------
 
@@ -42,6 +42,7 @@ class Outgoing:
     message_ref: str | None = None
     plain: bool = False  # a formatting refusal: send the whole text without markup
     since: float | None = None  # when the delivery was made (unix seconds): an earlier copy is not older (R18)
+    content: bytes | None = None  # the file that the part carries
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,14 @@ class CommandMenu(Protocol):
 
 
 @runtime_checkable
+class SendsFiles(Protocol):
+    """A platform that takes files; ``send`` gets the bytes as ``Outgoing.content``."""
+
+    def file_part(self, file: FileRef) -> OutgoingPart:
+        """A part that is this file."""
+
+
+@runtime_checkable
 class Whispers(Protocol):
     """A platform that can tell somebody something that nobody else sees."""
 
@@ -209,6 +218,9 @@ class Replies(Protocol):
     ) -> NewDelivery:
         """Raises Poison when the text cannot be rendered. ``options``: (label, data) of its buttons."""
 
+    def with_files(self, delivery: NewDelivery, files: Sequence[FileRef]) -> NewDelivery:
+        """The same delivery, and after its text these files."""
+
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
@@ -268,6 +280,7 @@ class ToolOutput:
 
     text: str
     images: tuple[ImageRef, ...] = ()
+    files: tuple[FileRef, ...] = ()  # go out with the turn's answer
 
 
 class Tool(Protocol):

@@ -121,6 +121,7 @@ class OutgoingPart:
     """One rendered part of a reply; ``payload`` is the platform's own JSON, opaque to all others."""
 
     payload: str
+    file: str | None = None  # the hash of what the part carries; its bytes are in the spool (R22)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,7 @@ class OutboxRow:
     receipt: str | None
     created_at: float
     reason: str | None = None
+    file: str | None = None  # as in OutgoingPart
 
 
 @dataclass(frozen=True, slots=True)

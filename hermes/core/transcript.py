@@ -54,6 +54,17 @@ class ImageData:
 
 
 @dataclass(frozen=True, slots=True)
+class FileRef:
+    """A file that goes out with the turn's answer, by the hash of its bytes, which are in the spool. ``size`` in
+    bytes."""
+
+    sha256: str
+    name: str
+    mime: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class UserItem:
     """A person's words. ``note`` marks what the gateway says on its own behalf (an edit, a restart)."""
 
@@ -92,6 +103,7 @@ class ToolResultItem:
     text: str
     status: ToolStatus = ToolStatus.OK
     images: tuple[ImageRef, ...] = ()
+    files: tuple[FileRef, ...] = ()
 
 
 Item = UserItem | AssistantItem | ToolResultItem
@@ -164,6 +176,8 @@ def dump_item(item: Item) -> str:
             body = {"t": "r", "i": item.call_id, "w": item.name, "x": item.text, "s": item.status.value}
             if item.images:
                 body["g"] = [_image_row(image) for image in item.images]
+            if item.files:
+                body["l"] = [[f.sha256, f.name, f.mime, f.size] for f in item.files]
         case _:
             assert_never(item)
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
@@ -181,7 +195,8 @@ def load_item(text: str) -> Item:
                 body["x"], calls, FinishReason(body["f"]), body["p"], body["m"], tuple(body.get("o", ()))
             )
         case "r":
-            return ToolResultItem(body["i"], body["w"], body["x"], ToolStatus(body["s"]), _images(body))
+            files = tuple(FileRef(*row) for row in body.get("l", ()))
+            return ToolResultItem(body["i"], body["w"], body["x"], ToolStatus(body["s"]), _images(body), files)
         case other:
             raise ValueError(f"not a transcript item: {other!r}")
 
@@ -201,6 +216,12 @@ def images_of(items: Iterable[Item]) -> tuple[ImageRef, ...]:
         if not isinstance(item, AssistantItem):
             found.update((image.sha256, image) for image in item.images)
     return tuple(found.values())
+
+
+def files_of(items: Iterable[Item]) -> tuple[FileRef, ...]:
+    """Every file that goes out, each once, in order."""
+    found = [file for item in items if isinstance(item, ToolResultItem) for file in item.files]
+    return tuple(dict.fromkeys(found))
 
 
 def searchable_text(item: Item) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hermes.core.clock import Clock
 from hermes.core.events import Address
 from hermes.core.ids import SessionId
-from hermes.core.ports import Buttons
+from hermes.core.ports import Buttons, SendsFiles
 from hermes.core.records import Asked, NewDelivery, Priority
+from hermes.core.transcript import FileRef
 from hermes.gateway.platform_book import PlatformBook
 
 
@@ -43,6 +45,14 @@ class PlatformReplies:
             session,
             platform.creates_are_safe,
         )
+
+    def with_files(self, delivery: NewDelivery, files: Sequence[FileRef]) -> NewDelivery:
+        """See ``ports.Replies``; a platform that takes no files is told their names."""
+        platform = self._platforms.get(delivery.address.platform)
+        if isinstance(platform, SendsFiles):
+            return replace(delivery, parts=(*delivery.parts, *map(platform.file_part, files)))
+        named = "\n".join(f"📎 {file.name} ({file.size} bytes) cannot be sent here." for file in files)
+        return replace(delivery, parts=(*delivery.parts, *platform.render(named)))
 
     def closed(self, asked: Asked, prompt: str, answer: str) -> NewDelivery | None:
         """What takes the place of the last part of a question once it is answered: the answer, and no buttons.

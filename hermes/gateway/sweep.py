@@ -7,7 +7,7 @@ while it waits does not make a repeat doubtful.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -42,6 +42,8 @@ from hermes.runtime.logs import get_logger
 
 log = get_logger(__name__)
 
+SLOWEST_UPLOAD = 50_000.0
+"""Bytes a second that a file is given time for, beyond the time of any send."""
 LINK_WAIT_SECONDS = 30.0
 """How soon a row is tried again whose platform looks up but did not take it."""
 
@@ -109,6 +111,8 @@ class Sweep:
         self.policy = policy
         self._send_timeout = send_timeout
         self._on_verdict = on_verdict
+        self.read_file: Callable[[str], Awaitable[bytes | None]] | None = None
+        """A file of the spool by its hash; set by who has the spool."""
 
     async def send(self, row: OutboxRow) -> SweepEnd:
         """Never raises for a delivery that failed; raises only faults of ours and CancelledError."""
@@ -118,10 +122,15 @@ class Sweep:
         gone = self._pacer.dead.reason((row.address.platform, row.address.account, row.address.chat_id))
         if gone is not None:
             return Bury(f"the chat is retired: {gone}")
+        content = None
+        if row.file is not None:
+            content = await self.read_file(row.file) if self.read_file is not None else None
+            if content is None:
+                return Bury("its file is not in the spool any more")
         plain = False
         while True:
             self._checkpoints.reach("sending_before_bytes")
-            verdict = await self._attempt(platform, row, plain)
+            verdict = await self._attempt(platform, row, plain, content)
             if isinstance(verdict, Delivered):
                 return verdict
             facts_verdict, failure = verdict
@@ -148,13 +157,14 @@ class Sweep:
                     return self._obey(row, decision, facts_verdict, now)
 
     async def _attempt(
-        self, platform: Platform, row: OutboxRow, plain: bool
+        self, platform: Platform, row: OutboxRow, plain: bool, content: bytes | None
     ) -> Delivered | tuple[DeliveryVerdict, PlatformFailure]:
         outgoing = Outgoing(
-            row.address, row.operation, row.payload, row.nonce, row.marked, row.receipt, plain, row.created_at
+            row.address, row.operation, row.payload, row.nonce, row.marked, row.receipt, plain, row.created_at,
+            content,
         )
         try:
-            async with asyncio.timeout(self._send_timeout):
+            async with asyncio.timeout(self._send_timeout + len(content or b"") / SLOWEST_UPLOAD):
                 receipt = await platform.send(outgoing)
         except PlatformFailure as failure:
             return classify_delivery(failure.facts), failure

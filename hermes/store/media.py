@@ -15,7 +15,7 @@ import sqlite3
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hermes.core.attachments import Fetched, ImageLimits, Kept
@@ -89,7 +89,7 @@ class SqliteMedia:
 
     async def put(self, content: bytes, mime: str) -> Kept:
         """See ``MediaStore``."""
-        return await self._kept(await self._offload.run("files", _write, self._folder, content), content, mime)
+        return await self._kept(await self._offload.run("files", write_file, self._folder, content), content, mime)
 
     async def failed(self, row: InboxId, attachment: AttachmentRef, error: str, now: float) -> None:
         """See ``MediaStore``."""
@@ -119,7 +119,7 @@ class SqliteMedia:
 
     async def read(self, sha256: str) -> bytes | None:
         """See ``MediaStore``."""
-        return await self._offload.run("files", _read, self._path(sha256))
+        return await self._offload.run("files", read_file, self._path(sha256))
 
     async def find(self, principal: PrincipalId, sha256: str) -> tuple[AttachmentRef, Kept] | None:
         """See ``MediaStore``."""
@@ -203,7 +203,7 @@ class SqliteMedia:
         return files + rows
 
 
-def _write(folder: Path, content: bytes) -> str:
+def write_file(folder: Path, content: bytes) -> str:
     """The hash that names the file, which is complete on the disk. Raises OSError."""
     sha256 = hashlib.sha256(content).hexdigest()
     path = folder / sha256[:2] / sha256
@@ -229,7 +229,8 @@ def _write(folder: Path, content: bytes) -> str:
     return sha256
 
 
-def _read(path: Path) -> bytes | None:
+def read_file(path: Path) -> bytes | None:
+    """The bytes; None where there is no such file to be read."""
     try:
         return path.read_bytes()
     except OSError:
@@ -238,16 +239,30 @@ def _read(path: Path) -> bytes | None:
 
 def _remove_old(folder: Path, before: float) -> int:
     """Also what a crash left half written: it is old then."""
-    removed = 0
+    return remove_files(old_files(folder, before))
+
+
+def old_files(folder: Path, before: float) -> list[Path]:
+    """Some of the files last written before then (unix seconds)."""
+    found: list[Path] = []
     try:
-        found = [file for part in os.scandir(folder) if part.is_dir() for file in os.scandir(part.path)]
+        files = [file for part in os.scandir(folder) if part.is_dir() for file in os.scandir(part.path)]
     except OSError:
-        return 0
-    for file in found:
-        if removed >= SWEEP_FILES:
+        return []
+    for file in files:
+        if len(found) >= SWEEP_FILES:
             break
         with contextlib.suppress(OSError):
             if file.stat(follow_symlinks=False).st_mtime < before:
-                os.unlink(file.path)
-                removed += 1
+                found.append(Path(file.path))
+    return found
+
+
+def remove_files(paths: Iterable[Path]) -> int:
+    """How many of them went."""
+    removed = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+            removed += 1
     return removed

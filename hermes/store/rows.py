@@ -20,7 +20,7 @@ INBOX_COLUMNS = (
 )
 OUTBOX_COLUMNS = (
     "seq, delivery_id, part, platform, account, chat_id, thread_id, reply_to, operation, priority, payload, nonce, "
-    "state, mark, attempts, not_before, expires_at, turn_id, receipt, created_at, reason"
+    "state, mark, attempts, not_before, expires_at, turn_id, receipt, created_at, reason, file"
 )
 INBOX_OPEN = "state <> 'done'"
 TURNS_OPEN = "state <> 'done'"
@@ -76,6 +76,7 @@ def outbox_row(r: Sequence[Any]) -> OutboxRow:
         receipt=r[18],
         created_at=r[19],
         reason=r[20],
+        file=r[21],
     )
 
 
@@ -100,11 +101,12 @@ def insert_delivery(
         seq = conn.execute(
             "INSERT INTO outbox(delivery_id, part, session_id, platform, account, chat_id, thread_id, reply_to, "
             "operation, priority, payload, nonce, state, expires_at, turn_id, epoch, claim_generation, created_at, "
-            "done_at, receipt) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            "done_at, receipt, file) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 delivery_id, part, delivery.session_id, a.platform, a.account, a.chat_id, a.thread_id,
                 a.reply_to if part == 0 else None, operation.value, delivery.priority.value,
                 outgoing.payload, "", state.value, expires, turn_id, epoch, generation, now, done_at, delivery.edits,
+                outgoing.file,
             ),
         ).lastrowid  # fmt: skip
         assert seq is not None
@@ -117,6 +119,7 @@ def insert_delivery(
                 seq, DeliveryId(delivery_id), part, address, operation, delivery.priority,
                 outgoing.payload, nonce, state, False, 0, 0.0, expires,
                 TurnId(turn_id) if turn_id is not None else None, delivery.edits, now,
+                None, outgoing.file,
             )
         )  # fmt: skip
     return rows

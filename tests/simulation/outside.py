@@ -15,7 +15,7 @@ from hermes.core.failures import FailureFacts, FaultKind, Phase
 from hermes.core.ports import Outgoing, Receipt
 from hermes.core.principals import ChatKind, ChatRef, Identity
 from hermes.core.records import OutgoingPart
-from hermes.core.transcript import FinishReason, ModelReply, ModelRequest, ToolCall, Usage, UserItem
+from hermes.core.transcript import FileRef, FinishReason, ModelReply, ModelRequest, ToolCall, Usage, UserItem
 from hermes.core.urgency import Urgency
 from hermes.simulators.telegram_world import Flood, Refusal
 
@@ -214,6 +214,9 @@ class SimPlatform:
         last = json.loads(parts[-1].payload) | {"buttons": [list(o) for o in options]}
         return (*parts[:-1], OutgoingPart(json.dumps(last)))
 
+    def file_part(self, file: FileRef) -> OutgoingPart:
+        return OutgoingPart(json.dumps({"text": f"[{file.name}]"}), file.sha256)
+
     async def whisper(self, event: ButtonEvent, raw: str, text: str) -> None:
         self.server.whispers.append((event.identity.user_id, text))
 
@@ -226,6 +229,8 @@ class SimPlatform:
         self.server.admit(outgoing.address.chat_id)
         body = json.loads(outgoing.payload)
         text, buttons = body["text"], body.get("buttons", [])
+        if outgoing.content is not None:
+            text = f"{text} {outgoing.content.decode()}"
         chat = outgoing.address.chat_id
         if outgoing.operation is Operation.EDIT:
             [message] = [m for m in self.server.chats[chat] if m.ref == outgoing.message_ref]

@@ -11,6 +11,7 @@ from tests.simulation.outside import ScriptedModel, answer, tool_call
 from tests.simulation.world import World
 
 Make = Callable[..., World]
+pytestmark = pytest.mark.simulation
 SHARED = {"gateway": {"group_sessions_per_user": False}}
 ASKS = tool_call("clarify", question="Red or blue?", options=["red", "blue"])
 

@@ -11,6 +11,7 @@ from tests.simulation.outside import PLATFORM, Answer
 from tests.simulation.world import World
 
 Make = Callable[..., World]
+pytestmark = pytest.mark.simulation
 BLOCKED = DeliveryFacts(PLATFORM, "Forbidden", 403, message="Forbidden: bot was blocked by the user")
 
 

@@ -12,6 +12,7 @@ from tests.simulation.outside import Answer, answer
 from tests.simulation.world import World
 
 Make = Callable[..., World]
+pytestmark = pytest.mark.simulation
 CROWD = [str(n) for n in range(100, 160)]
 OPEN = {"platforms": {"telegram": {"enabled": True, "token": "1:abcdefgh", "allowed_users": ["7", "8", "9", *CROWD]}}}
 

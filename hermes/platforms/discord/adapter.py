@@ -39,6 +39,7 @@ from hermes.platforms.discord.render import render
 from hermes.platforms.discord.rest import Rest
 from hermes.platforms.discord.sending import Sends
 from hermes.platforms.discord.session import Point, Session
+from hermes.platforms.outfiles import file_part
 
 API_ADDRESS = "https://discord.com/api/v10"
 CLOSE_LIMIT = 5.0
@@ -57,6 +58,7 @@ class DiscordPlatform:
     name = PLATFORM
     delivers_at_commit = False
     creates_are_safe = True
+    file_part = staticmethod(file_part)
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ that was made. Later than that the message is looked for in the channel's histor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +15,10 @@ from hermes.core.errors import PlatformFailure
 from hermes.core.ports import Outgoing, Receipt
 from hermes.platforms.discord.calls import Call, call_of, channel_of, content_of, nonce_of
 from hermes.platforms.discord.failures import FailureReader
+from hermes.platforms.discord.fields import mappings
 from hermes.platforms.discord.history import History
 from hermes.platforms.discord.rest import Rest
+from hermes.platforms.outfiles import file_of, upload_seconds
 
 NONCE_TRUST = 60.0
 """Seconds for which Discord surely knows a nonce."""
@@ -41,7 +43,7 @@ class Sends:
             made, outgoing = await self._look(outgoing, channel, account)
             if made is not None:
                 return made
-        answer = await self._call(call_of(outgoing, nonce_of(salt, channel, outgoing.nonce)))
+        answer = await self._call(call_of(outgoing, nonce_of(salt, channel, outgoing.nonce)), outgoing)
         if outgoing.operation is not Operation.CREATE:
             return Receipt(outgoing.message_ref or "")
         if not isinstance(answer, dict) or not isinstance(answer.get("id"), str):
@@ -68,7 +70,7 @@ class Sends:
         wanted = content_of(unmarked)["content"].strip()
         for message in ours:
             shown = str(message.get("content", "")).removeprefix(MARK_PREFIX).strip()
-            if shown and wanted == shown:
+            if _carries(message, outgoing) if outgoing.content is not None else shown and wanted == shown:
                 return Receipt(str(message["id"])), outgoing
         return None, unmarked if whole else outgoing
 
@@ -81,6 +83,15 @@ class Sends:
             await self._call(Call("PATCH", path, {"components": [], **wanted}, ("edit", channel)))
         return Receipt(answer["id"])
 
-    async def _call(self, call: Call) -> Any:
-        request = self._rest.call(call.method, call.path, body=call.body, route=call.route)
-        return await self._failures.guard(call.route[0], request, 2 * self._limit)
+    async def _call(self, call: Call, outgoing: Outgoing | None = None) -> Any:
+        file = file_of(outgoing) if outgoing is not None else None
+        more = upload_seconds(outgoing) if outgoing is not None else 0.0
+        files = [(file.name, file.content)] if file is not None else []
+        request = self._rest.call(call.method, call.path, body=call.body, route=call.route, files=files)
+        return await self._failures.guard(call.route[0], request, 2 * self._limit + more)
+
+
+def _carries(message: Mapping[str, Any], outgoing: Outgoing) -> bool:
+    """Whether a message of ours is this file; Discord changes names, never sizes."""
+    size = len(outgoing.content or b"")
+    return [one.get("size") for one in mappings(message.get("attachments"))] == [size]

@@ -21,19 +21,21 @@ from aiohttp.abc import AbstractResolver
 from hermes.core.delivery import Operation, Sent
 from hermes.core.door import CallAnswer, Called
 from hermes.core.errors import PlatformFailure
-from hermes.core.events import Address, AttachmentRef, Batch, Event
+from hermes.core.events import Address, AttachmentRef, Batch, ButtonEvent, Event
 from hermes.core.ports import Outgoing, Receipt
 from hermes.core.records import OutgoingPart
-from hermes.platforms.slack.calls import request_of, with_buttons
+from hermes.platforms.outfiles import OutFile, file_of, file_part, upload_seconds
+from hermes.platforms.slack.calls import request_of, thread_of, with_buttons
 from hermes.platforms.slack.channels import Channels
 from hermes.platforms.slack.envelope import PLATFORM, Envelopes, Ourselves
 from hermes.platforms.slack.failures import FailureReader
+from hermes.platforms.slack.files import send_file
 from hermes.platforms.slack.history import CannotLook, History
 from hermes.platforms.slack.intake import Arrived, ByRequest, BySocket, Intake
 from hermes.platforms.slack.names import Names
 from hermes.platforms.slack.normalise import normalise
 from hermes.platforms.slack.reader import Reader
-from hermes.platforms.slack.render import render
+from hermes.platforms.slack.render import escaped, render
 from hermes.platforms.slack.socket import SocketMode
 from hermes.platforms.slack.web_api import WebApi
 from hermes.runtime.logs import get_logger
@@ -76,6 +78,7 @@ class SlackPlatform:
 
     name = PLATFORM
     delivers_at_commit = False
+    file_part = staticmethod(file_part)
     creates_are_safe = True  # a create that may have arrived is looked for before it goes again (R18)
 
     def __init__(
@@ -215,6 +218,9 @@ class SlackPlatform:
         A create that may have arrived before is looked for first; where we may not look, it goes with the mark.
         """
         create = outgoing.operation is Operation.CREATE
+        file = file_of(outgoing)
+        if file is not None:
+            return await self._send_file(file, outgoing)
         method, body = request_of(outgoing)
         if create and self._may_stand_there(outgoing):
             try:
@@ -243,6 +249,20 @@ class SlackPlatform:
         if outgoing.address.thread_id is not None:
             self._channels.speak_in(outgoing.address.chat_id, outgoing.address.thread_id, ts)
         return Receipt(ts)
+
+    async def _send_file(self, file: OutFile, outgoing: Outgoing) -> Receipt:
+        limit = self._call_limit + upload_seconds(outgoing)
+
+        async def upload(address: str, content: bytes) -> None:
+            await self.failures.guard("upload", self._api.upload(address, content), limit)
+
+        marked = self._may_stand_there(outgoing)
+        try:
+            return await send_file(file, outgoing.address, marked, self._form, upload, self.failures)
+        except PlatformFailure as failure:
+            if failure.facts.sent is Sent.MAYBE_SENT:
+                self._doubt(outgoing.nonce)
+            raise
 
     def _may_stand_there(self, outgoing: Outgoing) -> bool:
         """A send of ours that nobody saw the end of, or one that an earlier process may have made."""
@@ -274,6 +294,11 @@ class SlackPlatform:
             if failure.facts.status == 429 or failure.facts.code is None:
                 raise
             self._no_typing = True  # the app is no assistant, or this is none of its threads
+
+    async def whisper(self, event: ButtonEvent, raw: str, text: str) -> None:
+        """See ``ports.Whispers``. Raises PlatformFailure."""
+        where = {"channel": event.address.chat_id, "user": event.identity.user_id, **thread_of(event.address)}
+        await self._json("chat.postEphemeral", {**where, "text": escaped(text)}, limit=TYPING_LIMIT)
 
     async def download(self, attachment: AttachmentRef, limit: int) -> bytes:
         """An inbound file of at most ``limit`` bytes. Raises PlatformFailure."""

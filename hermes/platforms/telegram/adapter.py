@@ -24,6 +24,7 @@ from hermes.core.errors import PlatformFailure
 from hermes.core.events import Address, AttachmentRef, Batch, Event
 from hermes.core.ports import Outgoing, Receipt
 from hermes.core.records import OutgoingPart
+from hermes.platforms.outfiles import file_part, upload_seconds
 from hermes.platforms.telegram.calls import request_of, thread_of, with_buttons
 from hermes.platforms.telegram.envelope import PLATFORM, SERVED, Envelopes
 from hermes.platforms.telegram.failures import FailureReader
@@ -58,6 +59,7 @@ class TelegramPlatform:
     name = PLATFORM
     delivers_at_commit = False
     creates_are_safe = False
+    file_part = staticmethod(file_part)
 
     def __init__(
         self,
@@ -241,7 +243,7 @@ class TelegramPlatform:
     async def send(self, outgoing: Outgoing) -> Receipt:
         """One create, edit or delete. Raises PlatformFailure."""
         method, data = request_of(outgoing)
-        answer = await self._call(method, data, limit=self._send_limit)
+        answer = await self._call(method, data, limit=self._send_limit + upload_seconds(outgoing))
         if outgoing.operation is not Operation.CREATE:
             return Receipt(outgoing.message_ref or "")
         message_id = answer.get("message_id") if isinstance(answer, dict) else None

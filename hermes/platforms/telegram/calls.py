@@ -6,13 +6,18 @@ import json
 from collections.abc import Sequence
 from typing import Any, assert_never
 
+from telegram import InputFile
+
 from hermes.core.delivery import MARK_PREFIX, Operation
 from hermes.core.errors import Poison
 from hermes.core.events import Address
 from hermes.core.ports import Outgoing
 from hermes.core.records import OutgoingPart
+from hermes.platforms.outfiles import OutFile, file_of
 from hermes.platforms.telegram.render import units
 
+PHOTO_BYTES = 10 * 2**20  # the Bot API's bound for a photo
+_PHOTOS = frozenset({"image/jpeg", "image/png", "image/webp"})
 BUTTON_DATA_BYTES = 64  # the Bot API's bound
 BUTTON_LABEL = 64
 
@@ -23,6 +28,9 @@ def request_of(outgoing: Outgoing) -> tuple[str, dict[str, Any]]:
     A reaction's payload is ``{"emoji": "👍"}``; without one the reaction is taken back.
     """
     chat: dict[str, Any] = {"chat_id": outgoing.address.chat_id}
+    file = file_of(outgoing)
+    if file is not None:
+        return _upload(file, outgoing, chat | _place(outgoing.address))
     match outgoing.operation:
         case Operation.CREATE:
             return "sendMessage", chat | _content(outgoing) | _place(outgoing.address)
@@ -36,6 +44,21 @@ def request_of(outgoing: Outgoing) -> tuple[str, dict[str, Any]]:
             return "setMessageReaction", chat | _named(outgoing) | {"reaction": reaction}
         case _:
             assert_never(outgoing.operation)
+
+
+def _upload(file: OutFile, outgoing: Outgoing, data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A picture, a voice message, a piece of music or a document; what is refused as such goes as a document."""
+    kind = "document"
+    if not outgoing.plain and file.mime in _PHOTOS and len(file.content) <= PHOTO_BYTES:
+        kind = "photo"
+    elif not outgoing.plain and file.mime in ("audio/ogg", "audio/opus"):
+        kind = "voice"
+    elif not outgoing.plain and file.mime in ("audio/mpeg", "audio/mp4"):
+        kind = "audio"
+    data[kind] = InputFile(file.content, file.name)
+    if outgoing.marked:
+        data["caption"] = MARK_PREFIX.strip()
+    return f"send{kind.capitalize()}", data
 
 
 def _named(outgoing: Outgoing) -> dict[str, Any]:
