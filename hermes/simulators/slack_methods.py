@@ -193,6 +193,14 @@ def user_info(world: World, given: Mapping[str, Any], tell: Told, url: str) -> d
     return {"user": {"id": user, "name": user.lower(), "profile": profile}}
 
 
+def post_ephemeral(world: World, given: Mapping[str, Any], tell: Told, url: str) -> dict[str, Any]:
+    world.need("chat:write")
+    channel = _writable(world, given)
+    text, _ = _content(given)
+    world.whispers.append((channel.id, str(given.get("user")), plain(text)))
+    return {"message_ts": world.new_ts()}
+
+
 def react(world: World, given: Mapping[str, Any], tell: Told, url: str) -> dict[str, Any]:
     channel, ts, name = world.channel(given.get("channel")), str(given.get("timestamp")), str(given.get("name"))
     if ts not in channel.messages:
@@ -285,6 +293,7 @@ def _metadata(given: object) -> dict[str, Any] | None:
 METHODS: Mapping[str, Method] = {
     "auth.test": auth_test,
     "chat.postMessage": post_message,
+    "chat.postEphemeral": post_ephemeral,
     "chat.update": update,
     "chat.delete": delete,
     "conversations.history": history,

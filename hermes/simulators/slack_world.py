@@ -106,6 +106,7 @@ class World:
         self.sent: dict[str, dict[str, SeenMessage]] = {}
         self.files: dict[str, tuple[dict[str, Any], bytes]] = {}
         self.uploads: dict[str, bytes | None] = {}
+        self.whispers: list[tuple[str, str, str]] = []  # channel, user, text
         self.statuses: list[tuple[str, str, str]] = []
         self.scopes: set[str] | None = None  # None: all that are ever asked for
         self.flood: Flood | None = None
