@@ -9,7 +9,7 @@ import pytest
 
 from hermes.core.delivery import MARK_PREFIX, DeliveryReason, Operation, Sent
 from hermes.core.errors import PlatformFailure
-from hermes.core.events import Address, MessageEvent
+from hermes.core.events import Address, ButtonEvent, MessageEvent
 from hermes.core.ports import Outgoing
 from hermes.platforms.slack.adapter import SlackPlatform
 from hermes.policy.delivery import classify_delivery
@@ -75,6 +75,19 @@ async def test_buttons_are_pressed_after_another_process_has_taken_over(
     assert update.message_ref == f"D0007:{receipt.message_ref}"
     assert getattr(later.normalise(update.raw), "data", None) == "q:2"
     await later.aclose()
+
+
+async def test_whoever_pressed_a_closed_button_is_told_so_alone(
+    slack_sim: SlackSimulator, slack: SlackPlatform
+) -> None:
+    sent = await slack.send(outgoing(slack, "Which?"))
+    slack_sim.press(7, sent.message_ref, "q:9")
+    _, update = [u for batch in await batches(slack, 2) for u in batch.updates]
+    event = slack.normalise(update.raw)
+    assert isinstance(event, ButtonEvent)
+    await slack.whisper(event, update.raw, "That is <closed>.")
+    assert slack_sim.world.whispers == [("D0007", "U0007", "That is <closed>.")]
+    assert slack_sim.texts(7) == ["Which?"]
 
 
 async def test_a_reaction_is_given_once_and_taken_back(slack_sim: SlackSimulator, slack: SlackPlatform) -> None:
