@@ -11,6 +11,7 @@ from hermes.core.errors import Poison
 from hermes.core.events import Address
 from hermes.core.ports import Outgoing
 from hermes.core.records import OutgoingPart
+from hermes.platforms.slack.blocks import with_mark
 from hermes.platforms.slack.render import escaped
 from hermes.platforms.slack.stamps import is_stamp
 
@@ -106,7 +107,7 @@ def _content(outgoing: Outgoing) -> dict[str, Any]:
     """Text, and under it the buttons where there are any: then both are blocks, and the text is what notifications
     show."""
     payload = _payload(outgoing)
-    text, buttons = payload.get("text"), payload.get("buttons")
+    text, buttons, blocks = payload.get("text"), payload.get("buttons"), payload.get("blocks")
     if not isinstance(text, str):
         raise Poison("not a payload of this platform: no text")
     if outgoing.plain:
@@ -114,15 +115,21 @@ def _content(outgoing: Outgoing) -> dict[str, Any]:
     if outgoing.marked:
         text = MARK_PREFIX + text
     content: dict[str, Any] = {"text": text, "mrkdwn": not outgoing.plain}
-    if buttons and not outgoing.plain:
+    if blocks and not outgoing.plain:
+        content["blocks"] = [*(with_mark(blocks) if outgoing.marked else blocks), *_below(buttons)]
+    elif buttons and not outgoing.plain:
         sections = [
             {"type": "section", "text": {"type": "mrkdwn", "text": text[at : at + SECTION], "verbatim": True}}
             for at in range(0, len(text), SECTION)
         ]
-        content["blocks"] = [*sections, {"type": "actions", "elements": buttons}]
+        content["blocks"] = [*sections, *_below(buttons)]
     elif buttons:
         content["blocks"] = [
             {"type": "section", "text": {"type": "plain_text", "text": str(payload.get("plain") or text)[:SECTION]}},
-            {"type": "actions", "elements": buttons},
+            *_below(buttons),
         ]
     return content
+
+
+def _below(buttons: Any) -> list[dict[str, Any]]:
+    return [{"type": "actions", "elements": buttons}] if buttons else []

@@ -3,61 +3,120 @@
 from __future__ import annotations
 
 import json
-import re
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hermes.core.delivery import Operation
 from hermes.core.errors import Poison
 from hermes.core.events import Address
 from hermes.core.ports import Outgoing
 from hermes.platforms.slack.calls import request_of, with_buttons
-from hermes.platforms.slack.render import LIMIT, render
+from hermes.platforms.slack.render import render
 
 HERE = Address("slack", "UBOT", "D1", "1712345678.000100")
 
 
-def shown(text: str) -> list[str]:
-    return [json.loads(part.payload)["text"] for part in render(text)]
+def bodies(text: str) -> list[dict[str, Any]]:
+    return [json.loads(part.payload) for part in render(text)]
 
 
-def plain(text: str) -> list[str]:
-    found = [json.loads(part.payload) for part in render(text)]
-    return [one.get("plain", one["text"]) for one in found]
+def elements(text: str) -> list[dict[str, Any]]:
+    """The rich text of the one part of a text."""
+    (body,) = bodies(text)
+    (block,) = body["blocks"]
+    found: list[dict[str, Any]] = block["elements"]
+    return found
+
+
+def section(*inside: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "rich_text_section", "elements": list(inside)}
+
+
+def words(text: str, *styles: str) -> dict[str, Any]:
+    return {"type": "text", "text": text, **({"style": dict.fromkeys(styles, True)} if styles else {})}
+
+
+@pytest.mark.parametrize("source", ["hello", "one\n\ntwo\nthree", "see https://a.org/x"])
+def test_what_has_no_style_is_text_alone(source: str) -> None:
+    assert bodies(source) == [{"text": source}]
 
 
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("hello", "hello"),
-        ("**b** *i* ~~s~~ `c`", "*b* _i_ ~s~ `c`"),
-        ("***both***", "_*both*_"),
-        ("in**side**word", "insideword"),
-        ("**Title:** text", "*Title:* text"),
-        ("# Head\n\ntext", "*Head*\n\ntext"),
-        ("a & b < c > d", "a &amp; b &lt; c &gt; d"),
-        ("<@U1> <!here> @here", "&lt;@U1&gt; &lt;!here&gt; @here"),
-        ("[page](https://a.org/x?a=1&b=2)", "<https://a.org/x?a=1&amp;b=2|page>"),
-        ("[bad](ftp://a.org)", "bad"),
-        ("[a|b](https://a.org/x|y)", "<https://a.org/x%7Cy|a|b>"),
-        ("![alt](https://a.org/p.png)", "<https://a.org/p.png|alt>"),
-        ("- one\n- two\n  - three", "• one\n• two\n    • three"),
-        ("3. three\n4. four", "3. three\n4. four"),
-        ("- [ ] open\n- [x] done", "☐ open\n☑ done"),
-        ("> quoted\n> more", "&gt; quoted".replace("&gt;", ">") + "\n> more"),
-        ("```py\na < b\n```", "```\na &lt; b\n```"),
-        ("| a | b |\n|---|---|\n| 1 | 22 |", "```\na | b\n--+---\n1 | 22\n```"),
-        ("one\n\n---\n\ntwo", "one\n\n———\n\ntwo"),
-        ("code with `` a`b ``", "code with a`b"),
+        (
+            "**b** *i* ~~s~~ `c`",
+            [
+                section(
+                    words("b", "bold"),
+                    words(" "),
+                    words("i", "italic"),
+                    words(" "),
+                    words("s", "strike"),
+                    words(" "),
+                    words("c", "code"),
+                )
+            ],
+        ),
+        ("***both***", [section(words("both", "bold", "italic"))]),
+        ("in**side**word", [section(words("in"), words("side", "bold"), words("word"))]),
+        ("# Head\n\ntext", [section(words("Head", "bold"), words("\n\n"), words("text"))]),
+        ("<@U1> & a*b*c_d", [section(words("<@U1> & a"), words("b", "italic"), words("c_d"))]),
+        (
+            "[page](https://a.org/x?a=1&b=2)",
+            [section({"type": "link", "url": "https://a.org/x?a=1&b=2", "text": "page"})],
+        ),
+        ("**x** [l](ftp://a.org)", [section(words("x", "bold"), words(" l (ftp://a.org)"))]),
+        (
+            "*i* (https://a.org/x).",
+            [
+                section(
+                    words("i", "italic"), words(" ("), {"type": "link", "url": "https://a.org/x"}, words(").")
+                )
+            ],
+        ),
+        (
+            "3. a\n4. b\n   - [x] c",
+            [
+                {
+                    "type": "rich_text_list",
+                    "style": "ordered",
+                    "indent": 0,
+                    "offset": 2,
+                    "elements": [section(words("a")), section(words("b"))],
+                },
+                {
+                    "type": "rich_text_list",
+                    "style": "bullet",
+                    "indent": 1,
+                    "elements": [section(words("☑ "), words("c"))],
+                },
+            ],
+        ),
+        ("> q\n>\n> r", [{"type": "rich_text_quote", "elements": [words("q"), words("\n\n"), words("r")]}]),
+        ("```py\na < b\n```", [{"type": "rich_text_preformatted", "elements": [words("a < b")]}]),
+        (
+            "| a | b |\n|---|---|\n| 1 | 22 |",
+            [{"type": "rich_text_preformatted", "elements": [words("a │ b\n──┼───\n1 │ 22")]}],
+        ),
+        ("||hidden|| `x`", [section(words("||hidden|| "), words("x", "code"))]),
     ],
 )
-def test_what_markdown_becomes(source: str, expected: str) -> None:
-    if source == "***both***":
-        assert shown(source) in (["_*both*_"], ["*_both_*"])
-    else:
-        assert shown(source) == [expected]
+def test_what_markdown_becomes(source: str, expected: list[dict[str, Any]]) -> None:
+    assert elements(source) == expected
+
+
+def test_a_rule_is_a_divider_between_blocks() -> None:
+    (body,) = bodies("one\n\n---\n\ntwo")
+    assert [block["type"] for block in body["blocks"]] == ["rich_text", "divider", "rich_text"]
+    assert body["plain"] == body["text"] if "plain" in body else body["text"] == "one\n\n———\n\ntwo"
+
+
+def test_the_text_beside_the_blocks_is_the_whole_plain_text() -> None:
+    (body,) = bodies("**a** & [b](https://a.org)")
+    assert body["plain"] == "a & b (https://a.org)"
+    assert body["text"] == "a &amp; b (https://a.org)"
 
 
 @pytest.mark.parametrize("source", ["", " \n ", "\u200b", "\0"])
@@ -67,71 +126,29 @@ def test_what_cannot_be_seen_is_poison(source: str) -> None:
 
 
 def test_a_long_code_block_is_a_code_block_in_each_part() -> None:
-    parts = shown("```\n" + "x = '<&>'\n" * 1000 + "```")
+    parts = bodies("```\n" + "x = '<&>'\n" * 1000 + "```")
     assert len(parts) > 2
-    for part in parts:
-        assert part.startswith("```\n")
-        assert part.endswith("\n```")
-        assert part.count("```") == 2
+    for body in parts:
+        ((only,),) = [block["elements"] for block in body["blocks"]]
+        assert only["type"] == "rich_text_preformatted"
+        assert set(only["elements"][0]["text"].split("\n")) == {"x = '<&>'"}
 
 
 def test_a_long_paragraph_keeps_its_style_in_each_part_and_no_word_is_lost() -> None:
-    words = [f"word{number}" for number in range(2000)]
-    parts = shown(f"**{' '.join(words)}**")
+    many = [f"word{number}" for number in range(2000)]
+    parts = bodies(f"**{' '.join(many)}**")
     assert len(parts) > 2
-    assert all(part.startswith("*") and part.endswith("*") for part in parts)
-    assert " ".join(part.strip("*") for part in parts).split() == words
-
-
-_PIECES = st.lists(
-    st.sampled_from(
-        ["**bold** ", "*i* ", "`code` ", "[l](https://a.org) ", "\n\n", "\n", "- item\n", "1. one\n", "> q\n", "```\n",
-         "<tag> & ", "\n\n| a | b |\n|-|-|\n| 1 | 2 |\n\n", "~~s~~", "# h\n", "😀👍🏽", "مرحبا ", "word " * 300,
-         "x" * 5000, "&" * 900]
-    ) | st.text(max_size=20),
-    min_size=1, max_size=12,
-)  # fmt: skip
-
-
-@settings(max_examples=200)
-@given(_PIECES.map("".join))
-def test_each_part_is_within_the_limit_and_valid_by_itself(source: str) -> None:
-    try:
-        parts = shown(source)
-    except Poison:
-        return
-    for part in parts:
-        assert 0 < len(part) <= LIMIT
-        outside = re.sub(r"<https?://[^<>|\s]+\|[^<>\n]*>", "", part)
-        outside = re.sub(r"^(?:> )+", "", outside, flags=re.MULTILINE)
-        assert "<" not in outside
-        assert ">" not in outside
-        assert part.count("```") % 2 == 0
-
-
-@settings(max_examples=100)
-@given(_PIECES.map("".join))
-def test_no_letter_is_lost(source: str) -> None:
-    try:
-        found = "".join(plain(source))
-    except Poison:
-        return
-    kept = [character for character in source.replace("https://a.org", "") if character.isalpha()]
-    there = [character for character in found if character.isalpha()]
-    assert len(there) >= len(kept) - _hidden(source)
-
-
-def _hidden(source: str) -> int:
-    """Letters that Markdown itself takes away: a fence's language, an entity's name, a link's address."""
-    return sum(map(len, re.findall(r"```[^\n]*|&[a-zA-Z]+;?|\]\([^)]*\)|\]:.*", source)))
+    found = [body["blocks"][0]["elements"][0]["elements"][0] for body in parts]
+    assert all(one["style"] == {"bold": True} for one in found)
+    assert " ".join(one["text"] for one in found).split() == many
 
 
 def test_buttons_stand_under_the_last_part_in_blocks_that_slack_takes() -> None:
     parts = with_buttons(render("Which **one**?"), [("Yes", "q:1"), ("N" * 200, "q:2")])
     method, body = request_of(Outgoing(HERE, Operation.CREATE, parts[-1].payload, "7-0"))
     assert method == "chat.postMessage"
-    section, actions = body["blocks"]
-    assert section["text"] == {"type": "mrkdwn", "text": "Which *one*?", "verbatim": True}
+    asked, actions = body["blocks"]
+    assert asked["elements"] == [section(words("Which "), words("one", "bold"), words("?"))]
     assert [e["value"] for e in actions["elements"]] == ["q:1", "q:2"]
     assert len({e["action_id"] for e in actions["elements"]}) == 2
     assert all(len(e["text"]["text"]) <= 75 for e in actions["elements"])
