@@ -44,7 +44,8 @@ class TextError(Exception):
 @dataclass(slots=True)
 class Node:
     """``kind``: text, code, pre, bold, italic, underline, strike, spoiler, link, quote, heading, small, item.
-    ``text`` of the leaves; ``extra``: an address, a language, a heading's level, an item's marker; ``depth`` of an item."""
+    ``text`` of the leaves; ``extra``: an address, a language, a heading's level, an item's marker; ``depth`` of
+    an item."""
 
     kind: str
     text: str = ""

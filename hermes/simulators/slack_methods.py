@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from hermes.simulators.slack_text import BlockError, read_blocks
 from hermes.simulators.slack_world import BOT, BOT_USER, TEAM, Channel, Refusal, SeenMessage, World, order
 
 __all__ = ["METHODS", "Method", "plain"]
@@ -252,6 +253,10 @@ def _content(given: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
         raise Refusal("invalid_blocks_format")
     for one in blocks:
         _check(one)
+    try:
+        read_blocks(blocks)
+    except BlockError as wrong:
+        raise Refusal(wrong.error, response_metadata={"messages": [f"[ERROR] {wrong}"]}) from None
     if len(blocks) > BLOCKS:
         told = [f"[ERROR] no more than {BLOCKS} items allowed"]
         raise Refusal("invalid_blocks", response_metadata={"messages": told})
