@@ -282,7 +282,8 @@ class TurnLoop:
         """T2 with one reply; a text that cannot be rendered is told of."""
         claim = going.claim
         try:
-            delivery = await self._with_files(going, self._reply(claim, text))
+            answer = await self._replies.answer(claim.address, claim.session_id, text)
+            delivery = await self._with_files(going, answer)
         except Poison as error:
             log.error("answer_cannot_be_rendered", turn=claim.turn_id, error=str(error))
             delivery, outcome, reason = self._reply(claim, CANNOT_SHOW), Outcome.DEAD_LETTER, str(error)

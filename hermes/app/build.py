@@ -219,7 +219,7 @@ def _delivery(
 ) -> _Delivery:
     """From a reply to a receipt."""
     clock, supervisor = machine.clock, machine.supervisor
-    replies = PlatformReplies(book, clock, config.gateway.max_age)
+    replies = PlatformReplies(book, clock, config.gateway.max_age, machine.offload)
     bus, pacer = LiveBus(), Pacer(
         stores.outbox, clock, DeadChats(stores.outbox, clock, supervisor), settings.pace(config.platforms)
     )

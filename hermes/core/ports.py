@@ -218,6 +218,9 @@ class Replies(Protocol):
     ) -> NewDelivery:
         """Raises Poison when the text cannot be rendered. ``options``: (label, data) of its buttons."""
 
+    async def answer(self, address: Address, session: SessionId | None, text: str) -> NewDelivery:
+        """As ``reply``, for a text of any length: what takes long is done beside the loop."""
+
     def with_files(self, delivery: NewDelivery, files: Sequence[FileRef]) -> NewDelivery:
         """The same delivery, and after its text these files."""
 

@@ -9,16 +9,23 @@ from hermes.core.clock import Clock
 from hermes.core.events import Address
 from hermes.core.ids import SessionId
 from hermes.core.ports import Buttons, SendsFiles
-from hermes.core.records import Asked, NewDelivery, Priority
+from hermes.core.records import Asked, NewDelivery, OutgoingPart, Priority
 from hermes.core.transcript import FileRef
 from hermes.gateway.platform_book import PlatformBook
+from hermes.runtime.offload import Offload, OffloadFull
+
+LOOP_CHARS = 5_000
+"""A longer text may take more than 50 ms to render."""
 
 
 class PlatformReplies:
     """Implements ``ports.Replies``. ``max_age`` in seconds bounds how late a reply may still arrive."""
 
-    def __init__(self, platforms: PlatformBook, clock: Clock, max_age: float) -> None:
+    def __init__(
+        self, platforms: PlatformBook, clock: Clock, max_age: float, offload: Offload | None = None
+    ) -> None:
         self._platforms = platforms
+        self._offload = offload
         self._clock = clock
         self.max_age = max_age
 
@@ -36,6 +43,23 @@ class PlatformReplies:
         parts = platform.render(text)
         if options and isinstance(platform, Buttons):
             parts = platform.with_buttons(parts, options)
+        return self._delivery(address, session, parts, priority)
+
+    async def answer(self, address: Address, session: SessionId | None, text: str) -> NewDelivery:
+        """As ``reply``; a text that would hold the loop is rendered in the cpu pool."""
+        if len(text) <= LOOP_CHARS or self._offload is None:
+            return self.reply(address, session, text)
+        render = self._platforms.get(address.platform).render
+        try:
+            parts = await self._offload.run("cpu", render, text)
+        except OffloadFull:
+            parts = render(text)  # late for everybody, but not lost
+        return self._delivery(address, session, parts, Priority.FINAL)
+
+    def _delivery(
+        self, address: Address, session: SessionId | None, parts: tuple[OutgoingPart, ...], priority: Priority
+    ) -> NewDelivery:
+        platform = self._platforms.get(address.platform)
         return NewDelivery(
             address,
             parts,

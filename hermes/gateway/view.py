@@ -28,6 +28,8 @@ from hermes.runtime.supervisor import Supervisor
 log = get_logger(__name__)
 
 TYPING = "typing"
+DRAFT_CHARS = 5_000
+"""What a draft shows is its first part; more than this is not rendered on the loop each second."""
 
 
 @dataclass(slots=True)
@@ -188,7 +190,7 @@ class TurnView:
         if not text.strip() or not self._views.pacer.spare(key, act.value):
             return
         with self._views.pacer.calling(key, act.value):
-            await self._send_shown(platform, platform.render(text)[0].payload)
+            await self._send_shown(platform, platform.render(text[:DRAFT_CHARS])[0].payload)
 
     async def _send_shown(self, platform: Platform, payload: str) -> None:
         first = self._draft is None
