@@ -35,6 +35,7 @@ ALL = (
     + """
 The rest
   usage             calls, tokens and money of everybody, by model and by day
+  pairing           who waits to be let in: list, approve CODE, revoke PLATFORM:USER
   learned           what repairs taught about models: list, clear [PROVIDER/MODEL]
   slack manifest    the app manifest to paste where a Slack app is created
   health            for containers and monitors: exit code 0 when ready, else 1 and the reasons

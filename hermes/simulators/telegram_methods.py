@@ -19,21 +19,10 @@ _NOT_MODIFIED = (
     "same as a current content and reply markup of the message"
 )
 FILE_LIMIT = 20 * 1024 * 1024
-ACTIONS = frozenset(
-    {
-        "typing",
-        "upload_photo",
-        "record_video",
-        "upload_video",
-        "record_voice",
-        "upload_voice",
-        "upload_document",
-        "choose_sticker",
-        "find_location",
-        "record_video_note",
-        "upload_video_note",
-    }
-)
+ACTIONS = frozenset({
+    "typing", "upload_photo", "record_video", "upload_video", "record_voice", "upload_voice", "upload_document",
+    "choose_sticker", "find_location", "record_video_note", "upload_video_note",
+})  # fmt: skip
 
 
 class Params:

@@ -47,17 +47,8 @@ def test_what_has_no_style_is_text_alone(source: str) -> None:
     [
         (
             "**b** *i* ~~s~~ `c`",
-            [
-                section(
-                    words("b", "bold"),
-                    words(" "),
-                    words("i", "italic"),
-                    words(" "),
-                    words("s", "strike"),
-                    words(" "),
-                    words("c", "code"),
-                )
-            ],
+            [section(words("b", "bold"), words(" "), words("i", "italic"), words(" "), words("s", "strike"),
+                     words(" "), words("c", "code"))],
         ),
         ("***both***", [section(words("both", "bold", "italic"))]),
         ("in**side**word", [section(words("in"), words("side", "bold"), words("word"))]),
@@ -102,7 +93,7 @@ def test_what_has_no_style_is_text_alone(source: str) -> None:
         ),
         ("||hidden|| `x`", [section(words("||hidden|| "), words("x", "code"))]),
     ],
-)
+)  # fmt: skip
 def test_what_markdown_becomes(source: str, expected: list[dict[str, Any]]) -> None:
     assert elements(source) == expected
 

@@ -7,7 +7,7 @@ from hermes.store.retention import BATCH, Ages, sweep
 from tests.unit.store.making import NOW, Store, delivery
 
 AGES = Ages(messages=100.0, inbox=10.0, outbox=10.0, seen_keys=1000.0)
-TABLES = ("inbox", "outbox", "turns", "turn_inputs", "journal", "messages", "seen_keys")
+TABLES = ("inbox", "outbox", "turns", "turn_inputs", "journal", "messages", "seen_keys", "ledger", "spend")
 
 
 async def left(store: Store) -> dict[str, object]:
@@ -23,8 +23,9 @@ async def test_each_class_goes_at_its_own_age_and_open_rows_never(store: Store) 
     assert await sweep(store.db, AGES, NOW + 50) == 3
     assert await left(store) == {
         "inbox": 1, "outbox": 1, "turns": 0, "turn_inputs": 0, "journal": 0, "messages": 2, "seen_keys": 2,
+        "ledger": 1, "spend": 4,
     }  # fmt: skip
-    assert await sweep(store.db, AGES, NOW + 5000) == 4
+    assert await sweep(store.db, AGES, NOW + 5000) == 9
     assert await left(store) == {t: int(t in ("inbox", "outbox")) for t in TABLES}
 
 
