@@ -110,7 +110,7 @@ def test_the_next_turn_shows_the_photo_again_without_fetching_it(make: Make) -> 
     world.run()
     world.say("and now?")
     world.run()
-    assert [list(request.images.values())[0].data for request in world.model.requests] == [RED, RED]
+    assert [next(iter(request.images.values())).data for request in world.model.requests] == [RED, RED]
     assert world.server.downloads == ["a"]
 
 
@@ -296,7 +296,7 @@ def test_a_picture_is_looked_at_again_by_its_id(make: Make) -> None:
     world.model.script.append(tool_call("read_attachment", id=hashlib.sha256(RED).hexdigest()[:12]))
     world.say("look again")
     world.run()
-    [image] = [i for i in world.model.requests[-1].items if getattr(i, "name", "") == "read_attachment"][0].images
+    [image] = next(i for i in world.model.requests[-1].items if getattr(i, "name", "") == "read_attachment").images
     assert world.model.requests[-1].images[image.sha256].data == RED
 
 

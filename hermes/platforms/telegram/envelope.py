@@ -141,7 +141,7 @@ def is_addressed(message: Fields, account: str, username: str) -> bool:
     text = words(message, "text") or words(message, "caption")
     ours = f"@{username}".lower() if username else None
     if text.startswith("/"):
-        command, _, name = text.split(maxsplit=1)[0].partition("@")
+        _, _, name = text.split(maxsplit=1)[0].partition("@")
         return not name or f"@{name}".lower() == ours
     named = message.get("entities") or message.get("caption_entities") or ()
     links = [e for e in named if isinstance(e, dict)] if isinstance(named, list) else []
