@@ -42,58 +42,63 @@ def test_what_has_no_style_is_text_alone(source: str) -> None:
     assert bodies(source) == [{"text": source}]
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        (
-            "**b** *i* ~~s~~ `c`",
-            [section(words("b", "bold"), words(" "), words("i", "italic"), words(" "), words("s", "strike"),
-                     words(" "), words("c", "code"))],
-        ),
-        ("***both***", [section(words("both", "bold", "italic"))]),
-        ("in**side**word", [section(words("in"), words("side", "bold"), words("word"))]),
-        ("# Head\n\ntext", [section(words("Head", "bold"), words("\n\n"), words("text"))]),
-        ("<@U1> & a*b*c_d", [section(words("<@U1> & a"), words("b", "italic"), words("c_d"))]),
-        (
-            "[page](https://a.org/x?a=1&b=2)",
-            [section({"type": "link", "url": "https://a.org/x?a=1&b=2", "text": "page"})],
-        ),
-        ("**x** [l](ftp://a.org)", [section(words("x", "bold"), words(" l (ftp://a.org)"))]),
-        (
-            "*i* (https://a.org/x).",
-            [
-                section(
-                    words("i", "italic"), words(" ("), {"type": "link", "url": "https://a.org/x"}, words(").")
-                )
-            ],
-        ),
-        (
-            "3. a\n4. b\n   - [x] c",
-            [
-                {
-                    "type": "rich_text_list",
-                    "style": "ordered",
-                    "indent": 0,
-                    "offset": 2,
-                    "elements": [section(words("a")), section(words("b"))],
-                },
-                {
-                    "type": "rich_text_list",
-                    "style": "bullet",
-                    "indent": 1,
-                    "elements": [section(words("☑ "), words("c"))],
-                },
-            ],
-        ),
-        ("> q\n>\n> r", [{"type": "rich_text_quote", "elements": [words("q"), words("\n\n"), words("r")]}]),
-        ("```py\na < b\n```", [{"type": "rich_text_preformatted", "elements": [words("a < b")]}]),
-        (
-            "| a | b |\n|---|---|\n| 1 | 22 |",
-            [{"type": "rich_text_preformatted", "elements": [words("a │ b\n──┼───\n1 │ 22")]}],
-        ),
-        ("||hidden|| `x`", [section(words("||hidden|| "), words("x", "code"))]),
-    ],
-)  # fmt: skip
+BECOMES = [
+    (
+        "**b** *i* ~~s~~ `c`",
+        [
+            section(
+                words("b", "bold"),
+                words(" "),
+                words("i", "italic"),
+                words(" "),
+                words("s", "strike"),
+                words(" "),
+                words("c", "code"),
+            )
+        ],
+    ),
+    ("***both***", [section(words("both", "bold", "italic"))]),
+    ("in**side**word", [section(words("in"), words("side", "bold"), words("word"))]),
+    ("# Head\n\ntext", [section(words("Head", "bold"), words("\n\n"), words("text"))]),
+    ("<@U1> & a*b*c_d", [section(words("<@U1> & a"), words("b", "italic"), words("c_d"))]),
+    (
+        "[page](https://a.org/x?a=1&b=2)",
+        [section({"type": "link", "url": "https://a.org/x?a=1&b=2", "text": "page"})],
+    ),
+    ("**x** [l](ftp://a.org)", [section(words("x", "bold"), words(" l (ftp://a.org)"))]),
+    (
+        "*i* (https://a.org/x).",
+        [section(words("i", "italic"), words(" ("), {"type": "link", "url": "https://a.org/x"}, words(")."))],
+    ),
+    (
+        "3. a\n4. b\n   - [x] c",
+        [
+            {
+                "type": "rich_text_list",
+                "style": "ordered",
+                "indent": 0,
+                "offset": 2,
+                "elements": [section(words("a")), section(words("b"))],
+            },
+            {
+                "type": "rich_text_list",
+                "style": "bullet",
+                "indent": 1,
+                "elements": [section(words("☑ "), words("c"))],
+            },
+        ],
+    ),
+    ("> q\n>\n> r", [{"type": "rich_text_quote", "elements": [words("q"), words("\n\n"), words("r")]}]),
+    ("```py\na < b\n```", [{"type": "rich_text_preformatted", "elements": [words("a < b")]}]),
+    (
+        "| a | b |\n|---|---|\n| 1 | 22 |",
+        [{"type": "rich_text_preformatted", "elements": [words("a │ b\n──┼───\n1 │ 22")]}],
+    ),
+    ("||hidden|| `x`", [section(words("||hidden|| "), words("x", "code"))]),
+]
+
+
+@pytest.mark.parametrize(("source", "expected"), BECOMES)
 def test_what_markdown_becomes(source: str, expected: list[dict[str, Any]]) -> None:
     assert elements(source) == expected
 
