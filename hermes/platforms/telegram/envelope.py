@@ -73,8 +73,15 @@ class Envelopes:
             message_ref=f"{chat.chat_id}:{message_id}",
             sent_at=float(edited_at or number(message, "date")),
             merge_key=self._merge_key(message, identity, chat) if kind == "message" else None,
-            addressed=is_addressed(message, self.account, self.username),
+            addressed=chat.kind is not ChatKind.GROUP or self._is_addressed(message),
         )
+
+    def _is_addressed(self, message: Fields) -> bool:
+        """What cannot be read here is stored, and judged when it is read whole (R1)."""
+        try:
+            return is_addressed(message, self.account, self.username)
+        except Poison:
+            return True
 
     def _unserved(self, body: Fields, raw: str) -> RawUpdate:
         """A kind we did not ask for: stored like any other when it says who and where."""
