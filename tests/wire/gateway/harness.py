@@ -26,7 +26,17 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from tests.waiting import until
-from tests.wire.gateway.simulated import DISCORD_BOT, PEOPLE, TOKEN, Chat, Discord, Model, Simulator, Slack, Telegram
+from tests.wire.gateway.simulated import (
+    DISCORD_BOT,
+    PEOPLE,
+    TOKEN,
+    Chat,
+    Discord,
+    Model,
+    Simulator,
+    Slack,
+    Telegram,
+)
 
 __all__ = [
     "DISCORD_BOT", "KEY", "PEOPLE", "RUN", "TOKEN", "Chat", "Discord", "Gateway", "Lab", "Model", "Simulator",
