@@ -212,7 +212,7 @@ def _body(request_data: RequestData | None) -> tuple[Any, dict[str, str]]:
         return None, _PLAIN
     if not request_data.contains_files:
         return request_data.url_encoded_parameters().encode("ascii"), _FORM
-    form = aiohttp.FormData()
+    form = aiohttp.FormData(quote_fields=False)
     for name, value in request_data.json_parameters.items():
         form.add_field(name, value)
     for name, (filename, content, mime) in request_data.multipart_data.items():
