@@ -222,11 +222,16 @@ def _prior(factors: Sequence[float], merit: float) -> Filter:
     return Filter(tuple(factors), tuple(map(tuple, doubt)), merit)
 
 
+_OF_BYTES = tuple(b / p for b, p in zip(_BYTES, _PRICE, strict=True))
+_LEFT_OUT = 0.05
+"""What tools weigh where a template leaves them out."""
 PRIOR = Calibration((
     _prior((1.0,) * len(Kind), 0.0),
-    _prior((*(b / p for b, p in zip(_BYTES, _PRICE, strict=True)), 3.0, 1.5, 1.0), -1.5),
+    _prior((*_OF_BYTES, 3.0, 1.5, 1.0), -1.5),
+    _prior((*_OF_BYTES, 3.0, _LEFT_OUT, 1.0), -2.0),
 ))  # fmt: skip
-"""Nothing was counted yet. Vocabularies of bytes are rare, so theirs must first prove itself."""
+"""Nothing was counted yet. Vocabularies of bytes are rare, so theirs must first prove itself; their templates are
+often those of small models, which leave tools out."""
 _DECIDED = 6
 """Counts after which only the best idea is followed."""
 _SETTLED, _GOOD = 30, 0.02
